@@ -1,0 +1,2 @@
+//! rullama.
+fn main() {}
