@@ -1,2 +1,49 @@
-//! xtask.
-fn main() {}
+//! The project's own commands: `cargo xtask run`, `cargo xtask test`, `cargo xtask fuzz`.
+//!
+//! Each of them first installs what is missing, so that a new machine needs nothing but Rust,
+//! a C compiler, Node and Python.
+
+mod fuzz;
+mod run;
+mod setup;
+mod shell;
+mod tests;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The project's own commands
+
+Usage: cargo xtask <COMMAND>
+
+  run [ARGUMENTS]   build and start rullama; arguments go to the command line program
+  test              check format, lints, tests, documentation and the wasm build
+  fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
+  setup             only install what is missing
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["run", rest @ ..] => setup::install() && run::run(rest),
+        ["test"] => setup::install() && tests::run(),
+        ["fuzz"] => fuzz::run(60),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => fuzz::run(seconds),
+            Err(_) => return usage(&format!("`{seconds}` is not a number of seconds")),
+        },
+        ["setup"] => setup::install(),
+        ["help" | "--help" | "-h"] | [] => {
+            shell::say(HELP);
+            true
+        }
+        [other, ..] => return usage(&format!("there is no command `{other}`")),
+    };
+    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn usage(problem: &str) -> ExitCode {
+    shell::complain(&format!("error: {problem}\n\n{HELP}"));
+    ExitCode::from(2)
+}

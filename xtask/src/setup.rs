@@ -1,0 +1,104 @@
+//! Installs what the other commands need and this machine does not have.
+//!
+//! Looking is quick and changes nothing, so this runs before every command.
+
+use std::{
+    fs,
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+};
+
+use crate::shell::{complain, output, root, run, say};
+
+/// The browser's target, and the one on which library tests run under Node.
+pub(crate) const WASM: &str = "wasm32-unknown-unknown";
+pub(crate) const WASI: &str = "wasm32-wasip1";
+
+/// A Vulkan driver in software, and a browser with WebGPU.
+const PACKAGES: [&str; 3] = ["libvulkan1", "mesa-vulkan-drivers", "chromium"];
+
+/// Installs what is missing. False when something is missing that no command can do without.
+pub(crate) fn install() -> bool {
+    let targets = [WASM, WASI].into_iter().all(target);
+    system_packages();
+    targets && npm_packages()
+}
+
+/// A target of the Rust toolchain.
+fn target(target: &str) -> bool {
+    let libraries = output(&["rustc", "--print", "target-libdir", "--target", target]);
+    if libraries.is_some_and(|folder| Path::new(folder.trim()).is_dir()) {
+        return true;
+    }
+    if run(&["rustup", "target", "add", target]) {
+        return true;
+    }
+    complain(&format!("the Rust target {target} is missing. Install it with:\n  rustup target add {target}"));
+    false
+}
+
+/// Packages of Debian or Ubuntu; on another system, what to install instead.
+fn system_packages() {
+    if output(&["apt-get", "--version"]).is_none() {
+        if cfg!(target_os = "linux") {
+            say(
+                "note: this is no Debian or Ubuntu. Tests on the GPU and in the browser need a Vulkan driver \
+                 and Chromium:\n  Fedora   sudo dnf install vulkan-loader mesa-vulkan-drivers chromium\n  \
+                 Arch     sudo pacman -S vulkan-icd-loader vulkan-swrast chromium",
+            );
+        } else if cfg!(target_os = "macos") && !Path::new("/Applications/Google Chrome.app").exists() {
+            say("note: tests in the browser need Chrome:\n  brew install --cask google-chrome");
+        } else if cfg!(windows) {
+            say("note: tests in the browser need Chrome:\n  winget install Google.Chrome");
+        }
+        return;
+    }
+    let missing: Vec<&str> = PACKAGES.into_iter().filter(|package| !is_installed(package)).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let is_root = output(&["id", "-u"]).is_some_and(|user| user.trim() == "0");
+    // Without a terminal nobody could answer when sudo asks for a password.
+    let sudo: &[&str] = if is_root {
+        &[]
+    } else if std::io::stdin().is_terminal() {
+        &["sudo"]
+    } else {
+        &["sudo", "--non-interactive"]
+    };
+    let update = [sudo, &["apt-get", "update", "--quiet"]].concat();
+    let install =
+        [sudo, &["apt-get", "install", "--quiet", "--yes", "--no-install-recommends"], &missing].concat();
+    if !(run(&update) && run(&install)) {
+        complain(&format!(
+            "note: some system packages could not be installed. Install them with:\n  \
+             sudo apt-get update\n  sudo apt-get install {}",
+            missing.join(" ")
+        ));
+    }
+}
+
+fn is_installed(package: &str) -> bool {
+    output(&["dpkg-query", "--show", "--showformat=${db:Status-Status}", package])
+        .is_some_and(|status| status == "installed")
+}
+
+/// The packages of every folder that has a lock file, where they are older than that.
+fn npm_packages() -> bool {
+    lock_files().iter().all(|lock| {
+        let folder = lock.parent().unwrap_or(lock);
+        let installed = folder.join("node_modules/.package-lock.json");
+        let time = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+        if time(&installed).is_some_and(|installed| Some(installed) >= time(lock)) {
+            return true;
+        }
+        let folder = folder.display().to_string();
+        run(&["npm", "ci", "--no-audit", "--no-fund", "--prefix", &folder])
+    })
+}
+
+fn lock_files() -> Vec<PathBuf> {
+    let packages = fs::read_dir(root().join("packages")).into_iter().flatten().flatten();
+    let locks = packages.map(|entry| entry.path().join("package-lock.json"));
+    locks.filter(|path| path.is_file()).collect()
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask test`: everything that must hold before a change lands.
+
+use std::time::Instant;
+
+use crate::{
+    setup::{WASI, WASM},
+    shell::{command, output, root, run_reading, say},
+};
+
+/// What also runs in a browser.
+const LIBRARIES: [&str; 3] = ["rullama-gguf", "rullama-tokenizer", "rullama-chat"];
+
+/// Tests that passed and failed. A check without tests of its own counts as one.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+/// Runs all checks, though one may fail, and ends with a line that counts.
+pub(crate) fn run() -> bool {
+    let start = Instant::now();
+    let mut tally = Tally::default();
+    let libraries: Vec<&str> = LIBRARIES.iter().flat_map(|name| ["--package", name]).collect();
+    let deny = ["--", "--deny", "warnings"];
+
+    tally.check("format", &["cargo", "fmt", "--all", "--check"], &[]);
+    let clippy = ["cargo", "clippy", "--workspace", "--all-targets"];
+    tally.check("lints", &[&clippy[..], &deny].concat(), &[]);
+    let clippy = ["cargo", "clippy", "--target", WASM, "--all-features"];
+    tally.check("lints for wasm", &[&clippy[..], &libraries, &deny].concat(), &[]);
+
+    if output(&["cargo", "nextest", "--version"]).is_some() {
+        tally.check("tests", &["cargo", "nextest", "run", "--workspace", "--no-fail-fast"], &[]);
+    } else {
+        let tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
+        tally.check("tests", &tests, &[]);
+    }
+    tally.check("documentation tests", &["cargo", "test", "--workspace", "--doc"], &[]);
+
+    let build = ["cargo", "build", "--target", WASM, "--all-features"];
+    tally.check("wasm build", &[&build[..], &libraries].concat(), &[]);
+    let runner = format!("node --no-warnings {}", root().join("xtask/wasi.mjs").display());
+    let tests = ["cargo", "test", "--target", WASI, "--no-fail-fast", "--lib", "--tests"];
+    let runner = [("CARGO_TARGET_WASM32_WASIP1_RUNNER", runner.as_str())];
+    tally.check("tests on wasm", &[&tests[..], &libraries].concat(), &runner);
+
+    let doc = ["cargo", "doc", "--workspace", "--no-deps"];
+    tally.check("documentation", &doc, &[("RUSTDOCFLAGS", "--deny warnings")]);
+
+    say(&format!("\nin {} s", start.elapsed().as_secs()));
+    say(&format!("{} passed, {} failed", tally.passed, tally.failed));
+    tally.failed == 0
+}
+
+impl Tally {
+    fn check(&mut self, what: &str, words: &[&str], variables: &[(&str, &str)]) {
+        let start = Instant::now();
+        say(&format!("\n== {what}: {}", words.join(" ")));
+        let mut command = command(words);
+        command.envs(variables.iter().copied());
+        let mut tests = Self::default();
+        let succeeded = run_reading(command, |line| tests.read(line));
+        if tests.passed + tests.failed == 0 {
+            tests.passed += u64::from(succeeded);
+        }
+        if tests.failed == 0 {
+            tests.failed += u64::from(!succeeded);
+        }
+        let verdict = if succeeded { "ok" } else { "FAILED" };
+        say(&format!("== {what}: {verdict} in {} s", start.elapsed().as_secs()));
+        self.passed += tests.passed;
+        self.failed += tests.failed;
+    }
+
+    /// Adds what a test runner's closing line says: `test result: ok. 3 passed; 0 failed; …` or
+    /// `Summary [ 1.2s] 5 tests run: 4 passed, 1 failed, 0 skipped`.
+    fn read(&mut self, line: &str) {
+        let plain = without_colours(line);
+        let line = plain.trim_start();
+        if !(line.starts_with("test result:") || line.starts_with("Summary [")) {
+            return;
+        }
+        let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
+        for pair in words.windows(2) {
+            let Ok(count) = pair[0].parse::<u64>() else { continue };
+            match pair[1] {
+                "passed" => self.passed += count,
+                "failed" | "timed" => self.failed += count,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The text without the escape sequences that colour it.
+fn without_colours(line: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find('\x1b') {
+        plain.push_str(&rest[..at]);
+        rest = rest[at..].split_once('m').map_or("", |(_, after)| after);
+    }
+    plain + rest
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_counted() {
+        let mut tally = Tally::default();
+        tally.read("test result: ok. 3 passed; 1 failed; 0 ignored; 0 measured; 9 filtered out; in 0.1s");
+        tally.read("\x1b[32;1m     Summary\x1b[0m [   1.2s] 5 tests run: \x1b[1m4\x1b[0m passed, 1 failed, 2 skipped");
+        tally.read("7 passed by here, 8 failed to notice");
+        assert_eq!((tally.passed, tally.failed), (7, 2));
+    }
+}
