@@ -1,2 +1,35 @@
-//! rullama.
-fn main() {}
+//! `rullama`: Gemma 4 models from the command line.
+//!
+//! This crate parses arguments, prints results and gives advice; everything it knows about models
+//! comes from the libraries below it.
+
+mod arguments;
+mod commands;
+mod failure;
+mod family;
+mod model;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{arguments::Arguments, failure::Failure};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // One thread: the libraries' futures are not `Send`, and a command waits for one thing at a time.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = runtime
+        .map_err(|source| Failure::new("the program cannot be started").caused_by(source))
+        .and_then(|runtime| runtime.block_on(commands::run(arguments)));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            anstream::eprint!("{failure}");
+            // Status 2 is for a command line that cannot be understood, and given by the parser.
+            ExitCode::FAILURE
+        }
+    }
+}

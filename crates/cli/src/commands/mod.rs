@@ -1,0 +1,43 @@
+//! One file per command.
+
+mod detokenize;
+mod inspect;
+mod models;
+mod render;
+mod tokenize;
+
+use std::{fs, io::Read as _, path::Path};
+
+use crate::{
+    arguments::{Arguments, Command},
+    failure::Failure,
+};
+
+/// Does what the command line asks for.
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.command {
+        Command::Models(arguments) => models::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments).await,
+        Command::Tokenize(arguments) => tokenize::run(&arguments).await,
+        Command::Detokenize(arguments) => detokenize::run(&arguments).await,
+        Command::Render(arguments) => render::run(&arguments).await,
+    }
+}
+
+/// Everything a file holds, or standard input for `-`.
+fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path == Path::new("-") {
+        return read_standard_input();
+    }
+    fs::read(path)
+        .map_err(|error| Failure::new(format!("`{}` cannot be read", path.display())).caused_by(error))
+}
+
+fn read_standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::new("standard input cannot be read").caused_by(error))?;
+    Ok(bytes)
+}

@@ -1,0 +1,172 @@
+//! What a user sees when something goes wrong: facts from the libraries, and a hint.
+
+use std::{error::Error, fmt, io};
+
+use rullama_chat::ChatError;
+use rullama_gguf::{HeaderError, ModelError, SourceError, ollama::StoreError};
+use rullama_tokenizer::TokenizerError;
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    cause: Option<Box<dyn Error>>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), cause: None, hint: None }
+    }
+
+    pub(crate) fn caused_by(mut self, cause: impl Error + 'static) -> Self {
+        self.cause = Some(Box::new(cause));
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Whether the reader of our output went away, as `head` does. That is no failure.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        let cause = self.cause.as_deref().and_then(|cause| cause.downcast_ref::<io::Error>());
+        cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// A failure from a library's error, with what to do about it.
+    fn of(error: impl Error + 'static, hint: Option<String>) -> Self {
+        let message = error.to_string();
+        let mut causes = String::new();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            causes.push_str(": ");
+            causes.push_str(&cause.to_string());
+            next = cause.source();
+        }
+        Self { message: message + &causes, cause: None, hint }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        let mut next = self.cause.as_deref().map(|cause| cause as &dyn Error);
+        while let Some(cause) = next {
+            write!(f, ": {cause}")?;
+            next = cause.source();
+        }
+        writeln!(f)?;
+        if let Some(hint) = &self.hint {
+            writeln!(f, "\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Only standard output is written without a file name at hand.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new("the output cannot be written").caused_by(error)
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        let hint = source_hint(&error);
+        Self::of(error, hint)
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        let hint = match &error {
+            ModelError::Header { source, .. } => header_hint(source),
+            ModelError::Source(error) => source_hint(error),
+            ModelError::PartCount { .. } => {
+                Some("give the path of one part; the others are found beside it by their names".to_owned())
+            }
+            _ => None,
+        };
+        Self::of(error, hint)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let hint = store_hint(&error);
+        Self::of(error, hint)
+    }
+}
+
+impl From<TokenizerError> for Failure {
+    fn from(error: TokenizerError) -> Self {
+        Self::of(error, None)
+    }
+}
+
+impl From<ChatError> for Failure {
+    fn from(error: ChatError) -> Self {
+        Self::of(error, None)
+    }
+}
+
+fn source_hint(error: &SourceError) -> Option<String> {
+    Some(match error {
+        SourceError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            "check the path; `rullama models` lists what the Ollama store holds".to_owned()
+        }
+        SourceError::RangeIgnored { .. } => "download the file and give its path instead".to_owned(),
+        SourceError::Connection { .. } => "check the network and try again".to_owned(),
+        SourceError::Status { status: 401 | 403, .. } => {
+            "the server wants you to log in; download the file and give its path instead".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+fn header_hint(error: &HeaderError) -> Option<String> {
+    Some(match error {
+        HeaderError::Truncated { .. } | HeaderError::DataStart { .. } | HeaderError::TensorPastEnd { .. } => {
+            "the file is incomplete; download or copy it again".to_owned()
+        }
+        HeaderError::BigEndian => "convert the model again for little-endian machines".to_owned(),
+        HeaderError::RemovedFormat { .. } | HeaderError::UnsupportedVersion { found: 1 } => {
+            "the file is of an old kind; convert the model again with a current llama.cpp".to_owned()
+        }
+        HeaderError::UnknownFormat { .. } | HeaderError::UnsupportedVersion { .. } => {
+            "the file may need a newer rullama".to_owned()
+        }
+        HeaderError::NotGguf { .. } => "only GGUF files can be read".to_owned(),
+        _ => return None,
+    })
+}
+
+fn store_hint(error: &StoreError) -> Option<String> {
+    Some(match error {
+        StoreError::ModelNotFound { name, .. } => {
+            format!("`ollama pull {name}` downloads it; `rullama models` lists what is there")
+        }
+        StoreError::NoStore { .. } => {
+            "set OLLAMA_MODELS to the folder that holds `manifests` and `blobs`, or give the path of a GGUF file"
+                .to_owned()
+        }
+        StoreError::MissingBlob { name, .. } | StoreError::WrongSize { name, .. } => {
+            format!("`ollama pull {name}` downloads what is missing")
+        }
+        StoreError::WrongDigest { path, .. } => {
+            format!("delete `{}` and pull the model again", path.display())
+        }
+        StoreError::Damaged { path, .. } => {
+            format!("delete `{}` and pull the model again with `ollama pull`", path.display())
+        }
+        StoreError::NoWeights { .. } => "pull a GGUF variant of the model, such as one ending in q4_K_M".to_owned(),
+        StoreError::Remote { .. } => "pull a variant without `cloud` in its name".to_owned(),
+        StoreError::InvalidName { .. } => {
+            "a model is a path to a GGUF file, or a name such as gemma4:e2b".to_owned()
+        }
+        StoreError::Io { .. } => "check that you may read the store".to_owned(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,112 @@
+//! Finding the model that a command names: a file, an address, or a name in the Ollama store.
+
+use std::{
+    ffi::OsStr,
+    io::{self, IsTerminal as _},
+    path::{Path, PathBuf},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rullama_chat::Variant;
+use rullama_gguf::{
+    ByteSource, HttpSource, Model, SplitName,
+    ollama::{Name, Store, StoredModel},
+    open_path,
+};
+use rullama_tokenizer::Tokenizer;
+
+use crate::{failure::Failure, family, output};
+
+/// A model that was opened, and what was known of it before.
+pub(crate) struct Opened {
+    pub(crate) model: Model,
+    /// What to call it: its file's stem, or its name in the store.
+    pub(crate) name: String,
+    /// What the store adds, for a model that comes from there.
+    pub(crate) stored: Option<StoredModel>,
+}
+
+/// The store that Ollama on this machine would use.
+pub(crate) fn store() -> Store {
+    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let home = std::env::home_dir();
+    Store::locate(path("OLLAMA_MODELS").as_deref(), home.as_deref())
+}
+
+/// Opens what `argument` names.
+pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
+    let path = Path::new(argument);
+    let text = argument.to_str().unwrap_or_default();
+    if is_address(text) {
+        return open_address(text).await;
+    }
+    if path.exists() || looks_like_a_path(path) {
+        let name = path.file_stem().unwrap_or(argument).to_string_lossy().into_owned();
+        return Ok(Opened { model: open_path(path).await?, name, stored: None });
+    }
+    let stored = store().model(&text.parse::<Name>()?)?;
+    let model = open_path(&stored.weights.path).await?;
+    Ok(Opened { model, name: stored.name.to_string(), stored: Some(stored) })
+}
+
+/// A name may carry a scheme too, but none ends like a file.
+fn is_address(text: &str) -> bool {
+    let scheme = text.starts_with("http://") || text.starts_with("https://");
+    scheme && text.split(['?', '#']).next().is_some_and(|path| path.ends_with(".gguf"))
+}
+
+/// What could not be a name is a path, though nothing is there.
+fn looks_like_a_path(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+        || path.is_absolute()
+        || path.starts_with(".")
+        || path.starts_with("..")
+}
+
+async fn open_address(url: &str) -> Result<Opened, Failure> {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let name = file.strip_suffix(".gguf").unwrap_or(file).to_owned();
+    let model = match SplitName::parse(url) {
+        None => Model::open(Box::new(HttpSource::open(url).await?)).await?,
+        Some(split) => {
+            let mut parts: Vec<Box<dyn ByteSource>> = Vec::new();
+            for part in split.parts() {
+                parts.push(Box::new(HttpSource::open(part).await?));
+            }
+            Model::open_parts(parts).await?
+        }
+    };
+    Ok(Opened { model, name, stored: None })
+}
+
+impl Opened {
+    pub(crate) fn tokenizer(&self) -> Result<Tokenizer, Failure> {
+        Ok(Tokenizer::from_gguf(self.model.header())?)
+    }
+
+    /// The prompt style. For a model in the store this is Ollama's own rule; a file is judged by its
+    /// name, then by which member of the family it holds, then by its size.
+    pub(crate) fn prompt_variant(&self) -> Variant {
+        match &self.stored {
+            Some(stored) => {
+                let (short, full) = (stored.name.to_string(), stored.name.full());
+                Variant::resolve(&stored.config.renderer, &[&short, &full], &stored.config.model_type)
+            }
+            None => {
+                let parameters = output::count(family::parameters(&self.model));
+                Variant::resolve("gemma4", &[&self.name, family::variant(&self.model)], &parameters)
+            }
+        }
+    }
+}
+
+/// A progress bar for `bytes` bytes, drawn where a person watches.
+pub(crate) fn progress(what: &str, bytes: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(bytes).with_style(style).with_message(what.to_owned())
+}

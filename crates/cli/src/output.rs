@@ -1,0 +1,71 @@
+//! Printing.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+/// Prints one JSON value on a line of its own.
+pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    serde_json::to_writer(&mut output, value)?;
+    output.write_all(b"\n")?;
+    output.flush()
+}
+
+/// A size as people read it: `3.2 GiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"], " ")
+}
+
+/// A count as people read it: `5.1B`.
+pub(crate) fn count(number: u64) -> String {
+    scaled(number, 1000.0, &["", "K", "M", "B", "T"], "")
+}
+
+fn scaled(number: u64, step: f64, units: &[&str], gap: &str) -> String {
+    let mut value = number as f64;
+    let mut unit = 0;
+    // A value that would round up to a whole step is shown in the next unit.
+    while value >= step - 0.05 && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0);
+    format!("{value:.digits$}{gap}{}", units[unit]).trim_end().to_owned()
+}
+
+/// Rows of text in columns as wide as their widest cell; the last column is left as it is.
+pub(crate) fn table(rows: &[Vec<String>]) -> io::Result<()> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut output = io::stdout().lock();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
+        }
+        writeln!(output, "{}", line.trim_end())?;
+    }
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_counts_are_short() {
+        assert_eq!(size(0), "0 B");
+        assert_eq!(size(1023), "1023 B");
+        assert_eq!(size(1000), "1000 B");
+        assert_eq!(size(3_430_000_000), "3.2 GiB");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(5_123_456_789), "5.1B");
+        assert_eq!(count(999_960), "1.0M");
+        assert_eq!(size(u64::MAX), "16384.0 PiB");
+    }
+}

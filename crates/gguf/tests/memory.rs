@@ -1,0 +1,138 @@
+//! No file makes the reader allocate more than 4 × its size + 1 MiB, and reading a real
+//! vocabulary costs at most 3 × the header.
+//!
+//! The allocator of this test binary counts, so everything here runs one test at a time.
+
+#[path = "file/common.rs"]
+mod common;
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use proptest::prelude::*;
+use rullama_gguf::{ByteSource, Header, MemorySource};
+
+/// Counts the bytes in use and the most there ever were.
+struct Counting;
+
+static USED: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+#[expect(unsafe_code, reason = "an allocator cannot be written without it")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(used, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`, which is passed on unchanged.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above. `realloc` is the default: a new block, a copy, and this.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that `work` had in use at once, beyond those in use before it.
+fn most_during<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = USED.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let result = work();
+    (MOST.load(Ordering::Relaxed).saturating_sub(before), result)
+}
+
+fn check(bytes: Vec<u8>) -> Result<(), TestCaseError> {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let limit = 4 * bytes.len() + (1 << 20);
+    let source = MemorySource::new(bytes);
+    let (most, result) = most_during(|| {
+        pollster::block_on(Header::read(&source)).map(|header| {
+            // Whatever was accepted can be walked to its end.
+            let entries = header.entries().filter(|(key, _)| header.get(key).is_some()).count();
+            let tensors = header.tensors().filter(|tensor| header.tensor(tensor.name).is_some()).count();
+            assert_eq!((entries, tensors), (header.entry_count(), header.tensor_count()));
+        })
+    });
+    drop(result);
+    prop_assert!(most <= limit, "{most} bytes in use at once, {limit} allowed");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(target_family = "wasm") { 64 } else { 512 }))]
+
+    #[test]
+    fn arbitrary_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..4096)) {
+        check(bytes)?;
+    }
+
+    #[test]
+    fn arbitrary_bytes_behind_a_real_start(bytes in proptest::collection::vec(any::<u8>(), 0..4096),
+                                           tensors in 0u64..40, entries in 0u64..40) {
+        check(common::Raw::new(tensors, entries).bytes(&bytes).0)?;
+    }
+
+    #[test]
+    fn mutated_files(changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..16),
+                     cut in proptest::option::of(any::<proptest::sample::Index>())) {
+        let mut file = common::sample();
+        for (at, value) in changes {
+            let at = at.index(file.len());
+            file[at] = value;
+        }
+        if let Some(cut) = cut {
+            file.truncate(cut.index(file.len()));
+        }
+        check(file)?;
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Many tiny things are where bookkeeping could outgrow the input.
+    #[test]
+    fn files_of_tiny_entries(count in 1usize..30_000, kind in 0..4) {
+        let raw = match kind {
+            0 => (0..count).fold(common::Raw::new(0, count as u64), |raw, i| {
+                raw.string(i.to_string()).u32(0).bytes(&[1])
+            }),
+            1 => (0..count).fold(common::Raw::new(0, count as u64), |raw, i| {
+                raw.string(i.to_string()).u32(9).u32(8).u64(0)
+            }),
+            2 => common::Raw::new(0, 1).string("k").u32(9).u32(8).u64(count as u64).bytes(&vec![0; count * 8]),
+            _ => (0..count).fold(common::Raw::new(count as u64, 0), |raw, i| {
+                raw.tensor(i.to_string(), &[], 24, 32 * i as u64)
+            }).data(32 * count),
+        };
+        prop_assert!(raw.clone().read().is_ok());
+        check(raw.0)?;
+    }
+}
+
+/// The real vocabulary: 262,144 tokens and 514,906 merges.
+#[test]
+fn a_real_header_costs_at_most_three_times_its_size() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tokenizer/gemma4-vocab.gguf");
+    let source = MemorySource::new(std::fs::read(path).expect("the vocabulary is part of the test data"));
+    let size = source.len() as usize;
+    let (most, header) = most_during(|| pollster::block_on(Header::read(&source)).unwrap());
+    assert!(most <= 3 * size, "{most} bytes for a header of {size}");
+
+    let tokenizer = header.metadata().section("tokenizer.ggml");
+    assert_eq!(tokenizer.strings("tokens").unwrap().len(), 262_144);
+    assert_eq!(tokenizer.strings("merges").unwrap().len(), 514_906);
+    assert_eq!(&tokenizer.strings("tokens").unwrap()[105], b"<|turn>");
+}

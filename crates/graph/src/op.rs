@@ -1,0 +1,233 @@
+//! The whole vocabulary.
+//!
+//! The enum is closed: a new operation makes the compiler list every place that owes an answer.
+
+use crate::{AdapterPoint, AttendShape, Cache, Value, Weight};
+
+/// What stands in a row whose input is not a token but a row made by a tower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SoftRows {
+    /// The row that was made, as it is.
+    #[default]
+    Given,
+    /// What this token would have.
+    Token(u32),
+}
+
+/// Rotary position embedding: columns `j` and `j + head_width / 2` of each head are turned by an
+/// angle of `position · base^(−2j / head_width) / factor[j]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rope {
+    /// Columns of a head.
+    pub head_width: u32,
+    /// The base of the frequencies.
+    pub base: f32,
+    /// A divisor for each frequency; a huge one leaves its columns as they are.
+    pub factors: Option<Weight>,
+}
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Op {
+    /// The rows of `table` that the step's tokens name, times `scale`.
+    Embed {
+        /// A row for each token of the vocabulary.
+        table: Weight,
+        /// Factor for tokens' rows; soft rows are taken as they are.
+        scale: f32,
+        /// What soft rows get.
+        soft: SoftRows,
+    },
+    /// `y = W · x`.
+    Linear {
+        /// The input.
+        x: Value,
+        /// The matrix.
+        weight: Weight,
+        /// Where an adapter may add to it.
+        point: AdapterPoint,
+    },
+    /// `x / sqrt(mean(x²) + eps)` over each group of columns, times a weight if there is one.
+    RmsNorm {
+        /// The input.
+        x: Value,
+        /// One factor for each column of a group.
+        weight: Option<Weight>,
+        /// Columns of a group: the whole width, or a head.
+        group: u32,
+        /// Keeps the root away from zero.
+        eps: f32,
+    },
+    /// Turns each head by its row's position.
+    Rope {
+        /// The input.
+        x: Value,
+        /// By how much.
+        rope: Rope,
+    },
+    /// Appends keys and values to a cache. Produces nothing.
+    StoreKv {
+        /// Keys.
+        k: Value,
+        /// Values.
+        v: Value,
+        /// Where they go.
+        cache: Cache,
+    },
+    /// Softmax attention of each head over the rows of a cache, with a scale of one.
+    Attend {
+        /// Queries.
+        q: Value,
+        /// Keys and values.
+        cache: Cache,
+        /// Heads and mask.
+        shape: AttendShape,
+    },
+    /// `a + b`.
+    Add {
+        /// One side.
+        a: Value,
+        /// The other.
+        b: Value,
+    },
+    /// `a · b`, column by column.
+    Mul {
+        /// One side.
+        a: Value,
+        /// The other.
+        b: Value,
+    },
+    /// `x` times a constant.
+    Scale {
+        /// The input.
+        x: Value,
+        /// The constant.
+        by: f32,
+    },
+    /// `x` times a weight of one value.
+    ScaleBy {
+        /// The input.
+        x: Value,
+        /// The factor.
+        weight: Weight,
+    },
+    /// `gelu(gate) · up`, with the tanh form of gelu.
+    GeluMul {
+        /// What goes through gelu.
+        gate: Value,
+        /// What it is multiplied with.
+        up: Value,
+    },
+    /// Columns `first .. first + width`.
+    Columns {
+        /// The input.
+        x: Value,
+        /// The first column.
+        first: u32,
+        /// How many.
+        width: u32,
+    },
+    /// The last row alone. What only the last row needs is computed after this.
+    LastRow {
+        /// The input.
+        x: Value,
+    },
+    /// `cap · tanh(x / cap)`.
+    SoftCap {
+        /// The input.
+        x: Value,
+        /// The bound.
+        cap: f32,
+    },
+    /// Softmax over all experts, of which the `used` most probable are kept and made to sum to one.
+    /// Produces, for each row, their numbers and then their weights, most probable first.
+    Route {
+        /// One logit for each expert.
+        logits: Value,
+        /// How many are kept.
+        used: u32,
+    },
+    /// `y_e = W_e · x` for each expert `e` that a row is routed to, one after another. `x` is one
+    /// input for all of them, or one for each.
+    ExpertLinear {
+        /// The input.
+        x: Value,
+        /// Which experts.
+        routing: Value,
+        /// A matrix for each expert.
+        weight: Weight,
+        /// Where an adapter may add to it.
+        point: AdapterPoint,
+    },
+    /// The sum of the experts' outputs, each times its routing weight and its own scale.
+    Combine {
+        /// One output for each expert used.
+        x: Value,
+        /// Which experts, and their weights.
+        routing: Value,
+        /// A factor for each expert of the model.
+        scale: Option<Weight>,
+    },
+}
+
+impl Op {
+    /// Its name, the same in every layer of the project.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Embed { .. } => "embed",
+            Self::Linear { .. } => "linear",
+            Self::RmsNorm { .. } => "rms_norm",
+            Self::Rope { .. } => "rope",
+            Self::StoreKv { .. } => "store_kv",
+            Self::Attend { .. } => "attend",
+            Self::Add { .. } => "add",
+            Self::Mul { .. } => "mul",
+            Self::Scale { .. } => "scale",
+            Self::ScaleBy { .. } => "scale_by",
+            Self::GeluMul { .. } => "gelu_mul",
+            Self::Columns { .. } => "columns",
+            Self::LastRow { .. } => "last_row",
+            Self::SoftCap { .. } => "soft_cap",
+            Self::Route { .. } => "route",
+            Self::ExpertLinear { .. } => "expert_linear",
+            Self::Combine { .. } => "combine",
+        }
+    }
+
+    /// The values it reads.
+    pub fn inputs(&self) -> impl Iterator<Item = Value> {
+        let [a, b] = match *self {
+            Self::Embed { .. } => [None, None],
+            Self::Linear { x, .. }
+            | Self::RmsNorm { x, .. }
+            | Self::Rope { x, .. }
+            | Self::Scale { x, .. }
+            | Self::ScaleBy { x, .. }
+            | Self::Columns { x, .. }
+            | Self::LastRow { x }
+            | Self::SoftCap { x, .. } => [Some(x), None],
+            Self::Attend { q, .. } => [Some(q), None],
+            Self::Route { logits, .. } => [Some(logits), None],
+            Self::StoreKv { k, v, .. } => [Some(k), Some(v)],
+            Self::Add { a, b } | Self::Mul { a, b } => [Some(a), Some(b)],
+            Self::GeluMul { gate, up } => [Some(gate), Some(up)],
+            Self::ExpertLinear { x, routing, .. } | Self::Combine { x, routing, .. } => {
+                [Some(x), Some(routing)]
+            }
+        };
+        a.into_iter().chain(b)
+    }
+
+    /// The weight it reads.
+    pub fn weight(&self) -> Option<Weight> {
+        match *self {
+            Self::Embed { table, .. } => Some(table),
+            Self::Linear { weight, .. }
+            | Self::ScaleBy { weight, .. }
+            | Self::ExpertLinear { weight, .. } => Some(weight),
+            Self::RmsNorm { weight, .. } | Self::Combine { scale: weight, .. } => weight,
+            Self::Rope { rope, .. } => rope.factors,
+            _ => None,
+        }
+    }
+}

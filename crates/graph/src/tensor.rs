@@ -1,0 +1,205 @@
+//! Handles with which a model is described. Each method appends an operation and checks its shapes;
+//! a mismatch is a mistake in the description and panics at the caller's line.
+
+use std::ops::{Add, Mul};
+
+use crate::{AttendShape, Builder, Cache, Op, Rope, Rows, Shape, Value, Weight};
+
+/// A value of a graph under construction.
+#[derive(Debug, Clone, Copy)]
+pub struct Tensor<'g> {
+    pub(crate) builder: &'g Builder,
+    pub(crate) value: Value,
+}
+
+impl<'g> Tensor<'g> {
+    /// Its shape.
+    pub fn shape(self) -> Shape {
+        self.builder.shape(self.value)
+    }
+
+    /// Its columns.
+    pub fn width(self) -> u32 {
+        self.shape().width
+    }
+
+    /// Gives it a name, within the builder's scope.
+    pub fn named(self, name: &str) -> Self {
+        self.builder.name(self.value, name);
+        self
+    }
+
+    /// `W · x`.
+    #[track_caller]
+    pub fn linear(self, weight: Weight) -> Self {
+        let info = self.builder.weight_info(weight);
+        assert_eq!(self.width(), info.width, "`{}` does not fit its input", info.tensor);
+        assert_eq!(info.matrices, 1, "`{}` belongs to experts", info.tensor);
+        let point = self.builder.point();
+        self.then(Op::Linear { x: self.value, weight, point }, info.rows)
+    }
+
+    /// Root-mean-square norm over groups as long as the weight: the whole width, or each head.
+    #[track_caller]
+    pub fn rms_norm(self, weight: Weight, eps: f32) -> Self {
+        let group = self.builder.weight_info(weight).width;
+        self.norm(Some(weight), group, eps)
+    }
+
+    /// Root-mean-square norm over groups of `group` columns, without a weight.
+    #[track_caller]
+    pub fn rms_norm_unweighted(self, group: u32, eps: f32) -> Self {
+        self.norm(None, group, eps)
+    }
+
+    #[track_caller]
+    fn norm(self, weight: Option<Weight>, group: u32, eps: f32) -> Self {
+        assert!(
+            group > 0 && self.width().is_multiple_of(group),
+            "{} columns in groups of {group}",
+            self.width()
+        );
+        self.then(Op::RmsNorm { x: self.value, weight, group, eps }, self.width())
+    }
+
+    /// Turns each head by its row's position.
+    #[track_caller]
+    pub fn rope(self, rope: Rope) -> Self {
+        assert!(
+            rope.head_width > 0
+                && rope.head_width.is_multiple_of(2)
+                && self.width().is_multiple_of(rope.head_width),
+            "{} columns in heads of {}",
+            self.width(),
+            rope.head_width
+        );
+        self.then(Op::Rope { x: self.value, rope }, self.width())
+    }
+
+    /// Appends these keys, with their values, to a cache.
+    #[track_caller]
+    pub fn store_kv(self, v: Self, cache: Cache) {
+        let width = self.builder.cache_info(cache).width();
+        assert_eq!((self.width(), v.width()), (width, width), "keys and values must fill the cache");
+        assert_eq!((self.shape().rows, v.shape().rows), (Rows::Step, Rows::Step), "every row is stored");
+        self.then(Op::StoreKv { k: self.value, v: v.value, cache }, 0);
+    }
+
+    /// Attends to a cache with these queries.
+    #[track_caller]
+    pub fn attend(self, cache: Cache, shape: AttendShape) -> Self {
+        let info = self.builder.cache_info(cache);
+        assert_eq!(self.width(), shape.heads * shape.head_width, "queries must fill the heads");
+        assert_eq!((info.kv_heads, info.head_width), (shape.kv_heads, shape.head_width), "of the cache");
+        assert!(shape.heads.is_multiple_of(shape.kv_heads), "each key head serves as many query heads");
+        self.then(Op::Attend { q: self.value, cache, shape }, self.width())
+    }
+
+    /// Times a constant.
+    pub fn scale(self, by: f32) -> Self {
+        self.then(Op::Scale { x: self.value, by }, self.width())
+    }
+
+    /// Times a weight of one value.
+    #[track_caller]
+    pub fn scale_by(self, weight: Weight) -> Self {
+        let info = self.builder.weight_info(weight);
+        assert_eq!((info.width, info.rows), (1, 1), "`{}` is not one value", info.tensor);
+        self.then(Op::ScaleBy { x: self.value, weight }, self.width())
+    }
+
+    /// `gelu(self) · up`.
+    #[track_caller]
+    pub fn gelu_mul(self, up: Self) -> Self {
+        self.same_shape(up);
+        self.then(Op::GeluMul { gate: self.value, up: up.value }, self.width())
+    }
+
+    /// Some of its columns.
+    #[track_caller]
+    pub fn columns(self, first: u32, width: u32) -> Self {
+        assert!(first + width <= self.width(), "columns {first}..{} of {}", first + width, self.width());
+        self.then(Op::Columns { x: self.value, first, width }, width)
+    }
+
+    /// Its last row. Where only one row is left, itself.
+    pub fn last_row(self) -> Self {
+        if self.shape().rows == Rows::Last {
+            return self;
+        }
+        let shape = Shape { rows: Rows::Last, width: self.width() };
+        self.builder.push(Op::LastRow { x: self.value }, shape)
+    }
+
+    /// Bounds it smoothly by `cap`.
+    pub fn soft_cap(self, cap: f32) -> Self {
+        self.then(Op::SoftCap { x: self.value, cap }, self.width())
+    }
+
+    /// Chooses `used` experts from these logits.
+    #[track_caller]
+    pub fn route(self, used: u32) -> Self {
+        assert!((1..=self.width()).contains(&used), "{used} of {} experts", self.width());
+        self.then(Op::Route { logits: self.value, used }, 2 * used)
+    }
+
+    /// Each chosen expert's `W · x`, one after another.
+    #[track_caller]
+    pub fn expert_linear(self, weight: Weight, routing: Self) -> Self {
+        let info = self.builder.weight_info(weight);
+        let used = routing.width() / 2;
+        assert!(
+            self.width() == info.width || self.width() == used * info.width,
+            "`{}` does not fit its input",
+            info.tensor
+        );
+        self.same_rows(routing);
+        let point = self.builder.point();
+        let op = Op::ExpertLinear { x: self.value, routing: routing.value, weight, point };
+        self.then(op, used * info.rows)
+    }
+
+    /// The weighted sum of the chosen experts' outputs.
+    #[track_caller]
+    pub fn combine(self, routing: Self, scale: Option<Weight>) -> Self {
+        let used = routing.width() / 2;
+        assert!(self.width().is_multiple_of(used), "{} columns from {used} experts", self.width());
+        self.same_rows(routing);
+        let op = Op::Combine { x: self.value, routing: routing.value, scale };
+        self.then(op, self.width() / used)
+    }
+
+    fn then(self, op: Op, width: u32) -> Self {
+        self.builder.push(op, Shape { rows: self.shape().rows, width })
+    }
+
+    #[track_caller]
+    fn same_shape(self, other: Self) {
+        assert_eq!(self.shape(), other.shape(), "both sides have one shape");
+    }
+
+    #[track_caller]
+    fn same_rows(self, other: Self) {
+        assert_eq!(self.shape().rows, other.shape().rows, "both sides have the same rows");
+    }
+}
+
+impl<'g> Add for Tensor<'g> {
+    type Output = Self;
+
+    #[track_caller]
+    fn add(self, other: Self) -> Self {
+        self.same_shape(other);
+        self.then(Op::Add { a: self.value, b: other.value }, self.width())
+    }
+}
+
+impl<'g> Mul for Tensor<'g> {
+    type Output = Self;
+
+    #[track_caller]
+    fn mul(self, other: Self) -> Self {
+        self.same_shape(other);
+        self.then(Op::Mul { a: self.value, b: other.value }, self.width())
+    }
+}
