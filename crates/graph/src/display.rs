@@ -52,6 +52,9 @@ impl Graph {
             }
             Op::Rope { rope, .. } => {
                 write!(f, " base {} head {}", rope.base, rope.head_width)?;
+                if rope.pairs < rope.head_width / 2 {
+                    write!(f, " pairs {}", rope.pairs)?;
+                }
                 rope.factors.map_or(Ok(()), |factors| write!(f, " factors {}", self.weight_text(factors)))
             }
             Op::StoreKv { cache, .. } => write!(f, " cache {}", cache.index()),

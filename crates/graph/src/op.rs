@@ -22,7 +22,9 @@ pub struct Rope {
     pub head_width: u32,
     /// The base of the frequencies.
     pub base: f32,
-    /// A divisor for each frequency; a huge one leaves its columns as they are.
+    /// How many pairs of columns are turned, counted from the first; the others stay as they are.
+    pub pairs: u32,
+    /// A divisor for each frequency; a huge one leaves its columns as they are too.
     pub factors: Option<Weight>,
 }
 
@@ -168,6 +170,13 @@ pub enum Op {
         /// A factor for each expert of the model.
         scale: Option<Weight>,
     },
+}
+
+impl Rope {
+    /// Turns every column of heads of `head_width`.
+    pub fn new(head_width: u32, base: f32) -> Self {
+        Self { head_width, base, pairs: head_width / 2, factors: None }
+    }
 }
 
 impl Op {

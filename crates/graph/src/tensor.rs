@@ -73,6 +73,7 @@ impl<'g> Tensor<'g> {
             self.width(),
             rope.head_width
         );
+        assert!(rope.pairs <= rope.head_width / 2, "{} pairs in a head of {}", rope.pairs, rope.head_width);
         self.then(Op::Rope { x: self.value, rope }, self.width())
     }
 

@@ -18,7 +18,7 @@ fn small() -> Graph {
     let down = builder.weight(WeightInfo::matrix("down", 6, 8).experts(4).bytes(768));
     let out = builder.weight(WeightInfo::vector("out_scale", 1).bytes(4));
     let cache = builder.cache(CacheInfo { layer: 0, kv_heads: 2, head_width: 4, window: Some(3) });
-    let rope = Rope { head_width: 4, base: 1e4, factors: None };
+    let rope = Rope::new(4, 1e4);
 
     let x = builder.embed(table, 2.0, SoftRows::Given);
     let x: Tensor<'_> = builder.scope("blk.0", || {

@@ -1,0 +1,96 @@
+//! What can be wrong with a model.
+
+use rullama_gguf::{MetadataError, Shape};
+
+/// Why a file is not a Gemma 4 model that can run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GemmaError {
+    /// Another architecture.
+    #[error("the file holds a model of architecture `{found}`; `gemma4` was expected")]
+    Architecture {
+        /// The architecture in the file.
+        found: String,
+    },
+
+    /// A file without weights, such as a vocabulary.
+    #[error("the file holds no weights")]
+    NoWeights,
+
+    /// Metadata is missing or of the wrong type.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+
+    /// A number outside of what a model can have.
+    #[error("`{key}` is {found}; {expected} was expected")]
+    OutOfRange {
+        /// What it is called in the metadata.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+
+    /// Keys and values of different widths.
+    #[error("heads of layer {layer} have keys of {keys} and values of {values} columns; they must be equal")]
+    HeadWidths {
+        /// The layer.
+        layer: u32,
+        /// Width of its keys.
+        keys: u32,
+        /// Width of its values.
+        values: u32,
+    },
+
+    /// Query heads that cannot be shared out evenly.
+    #[error("layer {layer} has {heads} heads for {kv_heads} key heads; a multiple was expected")]
+    HeadCounts {
+        /// The layer.
+        layer: u32,
+        /// Query heads.
+        heads: u32,
+        /// Key heads.
+        kv_heads: u32,
+    },
+
+    /// A layer that borrows keys and values of which no earlier layer has any.
+    #[error("layer {layer} borrows keys and values, but no earlier {kind} layer has its own")]
+    NoDonor {
+        /// The layer.
+        layer: u32,
+        /// `sliding` or `global`.
+        kind: &'static str,
+    },
+
+    /// A tensor that the model cannot run without.
+    #[error("tensor `{name}` is missing")]
+    MissingTensor {
+        /// The tensor.
+        name: String,
+    },
+
+    /// A tensor of another shape than the metadata asks for.
+    #[error("tensor `{name}` has shape {found}; {expected} was expected")]
+    WrongShape {
+        /// The tensor.
+        name: String,
+        /// Its shape in the file.
+        found: Shape,
+        /// The shape the metadata asks for.
+        expected: Shape,
+    },
+}
+
+impl GemmaError {
+    /// A short string for this kind of failure that stays the same between versions.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Architecture { .. } | Self::NoWeights => "model.unsupported",
+            Self::Metadata(error) => error.code(),
+            Self::MissingTensor { .. } => "model.missing_tensor",
+            Self::WrongShape { .. } => "model.wrong_shape",
+            _ => "model.invalid",
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `add`, `mul`, `scale`, `scale_by`, `soft_cap`, `columns`, `last_row`: what needs no thought.
+
+use crate::Matrix;
+
+pub(crate) fn add(a: &Matrix, b: &Matrix) -> Matrix {
+    pairwise(a, b, |a, b| a + b)
+}
+
+pub(crate) fn mul(a: &Matrix, b: &Matrix) -> Matrix {
+    pairwise(a, b, |a, b| a * b)
+}
+
+pub(crate) fn scale(x: &Matrix, by: f32) -> Matrix {
+    each(x, |x| x * by)
+}
+
+pub(crate) fn soft_cap(x: &Matrix, cap: f32) -> Matrix {
+    each(x, |x| cap * (x / cap).tanh())
+}
+
+pub(crate) fn columns(x: &Matrix, first: usize, width: usize) -> Matrix {
+    let values = (0..x.rows()).flat_map(|row| x.row(row)[first..first + width].iter().copied());
+    Matrix::new(values.collect(), width)
+}
+
+pub(crate) fn last_row(x: &Matrix) -> Matrix {
+    Matrix::new(x.row(x.rows() - 1).to_vec(), x.width())
+}
+
+pub(crate) fn pairwise(a: &Matrix, b: &Matrix, with: impl Fn(f32, f32) -> f32) -> Matrix {
+    Matrix::new(a.values().iter().zip(b.values()).map(|(&a, &b)| with(a, b)).collect(), a.width())
+}
+
+fn each(x: &Matrix, with: impl Fn(f32) -> f32) -> Matrix {
+    Matrix::new(x.values().iter().map(|&x| with(x)).collect(), x.width())
+}

@@ -1,0 +1,74 @@
+//! What can go wrong in a step.
+
+use rullama_gguf::{FormatError, SourceError};
+
+/// Why a step could not be computed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReferenceError {
+    /// Weights could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+
+    /// Weights could not be decoded.
+    #[error("tensor `{tensor}` cannot be decoded")]
+    Format {
+        /// The tensor.
+        tensor: String,
+        /// What is wrong.
+        source: FormatError,
+    },
+
+    /// The graph names a tensor that the model does not have.
+    #[error("tensor `{tensor}` is missing")]
+    MissingTensor {
+        /// The tensor.
+        tensor: String,
+    },
+
+    /// A token outside of the vocabulary.
+    #[error("token {id} does not exist; the vocabulary has {vocabulary}")]
+    UnknownToken {
+        /// The token.
+        id: u32,
+        /// Size of the vocabulary.
+        vocabulary: u32,
+    },
+
+    /// A soft row of the wrong width.
+    #[error("a soft row has {found} columns; {expected} were expected")]
+    SoftWidth {
+        /// Its columns.
+        found: usize,
+        /// The model's.
+        expected: usize,
+    },
+
+    /// A step without tokens.
+    #[error("a step needs at least one token")]
+    EmptyStep,
+
+    /// Numbers that are none: damaged weights, or a mistake in the description of the model.
+    #[error("`{value}` is not finite in row {row}")]
+    NotFinite {
+        /// The first value in which that shows.
+        value: String,
+        /// Its row.
+        row: usize,
+    },
+}
+
+impl ReferenceError {
+    /// A short string for this kind of failure that stays the same between versions.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Source(error) => error.code(),
+            Self::Format { source, .. } => source.code(),
+            Self::MissingTensor { .. } => "model.missing_tensor",
+            Self::UnknownToken { .. } => "input.unknown_token",
+            Self::SoftWidth { .. } => "input.soft_width",
+            Self::EmptyStep => "input.empty",
+            Self::NotFinite { .. } => "model.not_finite",
+        }
+    }
+}

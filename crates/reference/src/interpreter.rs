@@ -1,0 +1,135 @@
+//! Walks a graph and computes each of its values.
+
+use rullama_graph::{Graph, Op};
+
+use crate::{
+    Caches, Matrix, ReferenceError, Step, Weights,
+    attend::attend,
+    combine::combine,
+    elementwise::{add, columns, last_row, mul, scale, soft_cap},
+    embed::embed,
+    expert_linear::expert_linear,
+    gelu_mul::gelu_mul,
+    linear::linear,
+    rms_norm::rms_norm,
+    rope::rope,
+    route::route,
+};
+
+/// Looks on while a graph is computed.
+pub trait Watch {
+    /// A value that has a name.
+    fn value(&mut self, _name: &str, _value: &Matrix) {}
+
+    /// So many of all operations are done.
+    fn progress(&mut self, _done: usize, _all: usize) {}
+}
+
+/// Nobody looks on.
+impl Watch for () {}
+
+/// Computes a step: the graph's output for the rows of `step`, which follow those in `caches`.
+///
+/// If it fails, the caches are as they were before.
+pub async fn run(
+    graph: &Graph,
+    weights: &Weights,
+    caches: &mut Caches,
+    step: &Step<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Matrix, ReferenceError> {
+    let before = caches.len();
+    // Also clears away what a step left behind that was dropped halfway.
+    caches.truncate(before);
+    let result = walk(graph, weights, caches, step, watch).await;
+    match result {
+        Ok(_) => caches.advance(step.rows.len()),
+        Err(_) => caches.truncate(before),
+    }
+    result
+}
+
+async fn walk(
+    graph: &Graph,
+    weights: &Weights,
+    caches: &mut Caches,
+    step: &Step<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Matrix, ReferenceError> {
+    if step.rows.is_empty() {
+        return Err(ReferenceError::EmptyStep);
+    }
+    let last_uses = graph.last_uses();
+    let all = graph.nodes().len();
+    let mut values: Vec<Matrix> = vec![Matrix::default(); all];
+    for (index, node) in graph.nodes().iter().enumerate() {
+        let get = |value: rullama_graph::Value| &values[value.index()];
+        // The position of a value's first row: its rows are the step's last ones.
+        let position = |value: &Matrix| caches.len() + step.rows.len() - value.rows();
+        let vector = |weight| weights.vector(graph.weight(weight));
+        let result = match node.op {
+            Op::Embed { table, scale, soft } => {
+                embed(step, weights, graph.weight(table), scale, soft).await?
+            }
+            Op::Linear { x, weight, .. } => linear(get(x), weights, graph.weight(weight), 0).await?,
+            Op::RmsNorm { x, weight: None, group, eps } => rms_norm(get(x), None, group as usize, eps),
+            Op::RmsNorm { x, weight: Some(weight), group, eps } => {
+                rms_norm(get(x), Some(&vector(weight).await?), group as usize, eps)
+            }
+            Op::Rope { x, rope: by } => {
+                let factors = match by.factors {
+                    Some(factors) => Some(vector(factors).await?),
+                    None => None,
+                };
+                rope(get(x), position(get(x)), by, factors.as_deref())
+            }
+            Op::StoreKv { k, v, cache } => {
+                let (k, v) = (&values[k.index()], &values[v.index()]);
+                let tensor = || format!("cache {}", cache.index());
+                caches
+                    .store(cache, k, v)
+                    .map_err(|source| ReferenceError::Format { tensor: tensor(), source })?;
+                Matrix::default()
+            }
+            Op::Attend { q, cache, shape } => {
+                let (keys, cached) = caches.layer(cache);
+                attend(get(q), keys, cached, shape, caches.len(), step)
+            }
+            Op::Add { a, b } => add(get(a), get(b)),
+            Op::Mul { a, b } => mul(get(a), get(b)),
+            Op::Scale { x, by } => scale(get(x), by),
+            Op::ScaleBy { x, weight } => scale(get(x), vector(weight).await?[0]),
+            Op::GeluMul { gate, up } => gelu_mul(get(gate), get(up)),
+            Op::Columns { x, first, width } => columns(get(x), first as usize, width as usize),
+            Op::LastRow { x } => last_row(get(x)),
+            Op::SoftCap { x, cap } => soft_cap(get(x), cap),
+            Op::Route { logits, used } => route(get(logits), used as usize),
+            Op::ExpertLinear { x, routing, weight, .. } => {
+                expert_linear(get(x), get(routing), weights, graph.weight(weight)).await?
+            }
+            Op::Combine { x, routing, scale: None } => combine(get(x), get(routing), None),
+            Op::Combine { x, routing, scale: Some(scale) } => {
+                combine(get(x), get(routing), Some(&vector(scale).await?))
+            }
+        };
+        if let Some(name) = &node.name {
+            check_finite(name, &result)?;
+            watch.value(name, &result);
+        }
+        values[index] = result;
+        for input in node.op.inputs() {
+            if last_uses[input.index()] == index {
+                values[input.index()] = Matrix::default();
+            }
+        }
+        watch.progress(index + 1, all);
+    }
+    Ok(std::mem::take(&mut values[graph.output().index()]))
+}
+
+fn check_finite(name: &str, value: &Matrix) -> Result<(), ReferenceError> {
+    match value.values().iter().position(|number| !number.is_finite()) {
+        Some(at) => Err(ReferenceError::NotFinite { value: name.to_owned(), row: at / value.width() }),
+        None => Ok(()),
+    }
+}

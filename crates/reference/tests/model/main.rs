@@ -1,0 +1,7 @@
+//! Whole models on the CPU.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+mod goldens;
+mod steps;
