@@ -2,7 +2,12 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+    value_parser,
+};
+use rullama_synth::{LARGEST_VOCABULARY, Mix, Preset, SMALLEST_VOCABULARY};
 
 const MODEL_HELP: &str = "A GGUF file, the name of a model in the Ollama store such as gemma4:e2b, \
                           or the address of a GGUF file";
@@ -30,6 +35,18 @@ pub(crate) enum Command {
     Detokenize(DetokenizeArguments),
     /// Show the prompt that a conversation becomes
     Render(RenderArguments),
+    /// Chat with a model in the terminal
+    Run(RunArguments),
+    /// Continue a prompt
+    Generate(GenerateArguments),
+    /// Write the logits of a prompt to a NumPy file
+    Logits(LogitsArguments),
+    /// Write a model with random weights, for tests and measurements
+    ///
+    /// The file has the names, shapes, formats, metadata and tokenizer layout of a released model, and
+    /// weights that keep its numbers in sane ranges; the text it writes is noise. The tiny presets have the
+    /// same structure in a few megabytes. The same arguments always give the same bytes.
+    Synth(SynthArguments),
 }
 
 #[derive(Debug, Args)]
@@ -109,6 +126,166 @@ pub(crate) struct RenderArguments {
     /// Print JSON: {"prompt": "..."}
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SynthArguments {
+    /// Which model
+    #[arg(value_parser = preset_parser(), ignore_case = true)]
+    pub(crate) preset: Preset,
+    /// The file to write; one that is there is replaced when the new one is complete
+    #[arg(value_name = "OUT.gguf")]
+    pub(crate) output: PathBuf,
+    /// How weights are stored
+    #[arg(long, default_value = "q4_k_m", value_parser = mix_parser(), ignore_case = true)]
+    pub(crate) format: Mix,
+    /// Which of all possible random weights
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Size of the vocabulary [default: 262144; 2048 for tiny presets]
+    #[arg(long, value_name = "TOKENS",
+          value_parser = value_parser!(u32).range(i64::from(SMALLEST_VOCABULARY)..=i64::from(LARGEST_VOCABULARY)))]
+    pub(crate) vocab: Option<u32>,
+    /// Add what makes soft tokens of images and sound, as in the files that Ollama publishes
+    #[arg(long)]
+    pub(crate) towers: bool,
+}
+
+fn preset_parser() -> impl TypedValueParser<Value = Preset> {
+    PossibleValuesParser::new(Preset::ALL.map(Preset::name)).try_map(|name| name.parse::<Preset>())
+}
+
+fn mix_parser() -> impl TypedValueParser<Value = Mix> {
+    PossibleValuesParser::new(Mix::ALL.map(Mix::name)).try_map(|name| name.parse::<Mix>())
+}
+
+/// How a model is loaded.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// What computes
+    #[arg(long, value_enum, default_value_t = BackendChoice::Cpu)]
+    pub(crate) backend: BackendChoice,
+    /// Tokens the conversation may have [default: as many as the model was made for]
+    #[arg(long, value_name = "N")]
+    pub(crate) context: Option<u32>,
+    /// How keys and values are kept [default: f32 on the CPU]
+    #[arg(long, value_enum)]
+    pub(crate) kv: Option<KvChoice>,
+    /// MiB of weights that are held in memory on the CPU; the others are read again for each token
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub(crate) weight_memory: u64,
+}
+
+/// How tokens are chosen. What is not given has the model's own default, or else Ollama's.
+#[derive(Debug, Args)]
+pub(crate) struct SamplingArguments {
+    /// Most tokens to generate [default: until the model ends, or the context is full]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u32>,
+    /// 0 always takes the most probable token [default: 1]
+    #[arg(long, value_name = "T")]
+    pub(crate) temperature: Option<f32>,
+    /// Choose among the K most probable tokens; 0 for all [default: 64]
+    #[arg(long, value_name = "K")]
+    pub(crate) top_k: Option<u32>,
+    /// Choose among the most probable tokens that together have probability P [default: 0.95]
+    #[arg(long, value_name = "P")]
+    pub(crate) top_p: Option<f32>,
+    /// Drop tokens less probable than M times the most probable one [default: 0]
+    #[arg(long, value_name = "M")]
+    pub(crate) min_p: Option<f32>,
+    /// Make tokens that occurred lately less probable; 1 for not at all [default: 1]
+    #[arg(long, value_name = "R")]
+    pub(crate) repeat_penalty: Option<f32>,
+    /// The same seed gives the same text [default: another each time]
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// End the reply before this text; may be given several times
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) stop: Vec<String>,
+    /// Do not end when the model does
+    #[arg(long)]
+    pub(crate) ignore_eos: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[arg(help = MODEL_HELP)]
+    pub(crate) model: OsString,
+    /// Whether the model is asked to think first [default: on]
+    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    pub(crate) think: Option<Switch>,
+    /// Show the speed of each reply
+    #[arg(long)]
+    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArguments,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("input").required(true).args(["prompt", "ids", "messages"])))]
+pub(crate) struct GenerateArguments {
+    #[arg(help = MODEL_HELP)]
+    pub(crate) model: OsString,
+    /// One message to the model
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) prompt: Option<String>,
+    /// Continue the prompt as it is, instead of answering it
+    #[arg(long, requires = "prompt")]
+    pub(crate) raw: bool,
+    /// Token ids to continue as they are, separated by commas
+    #[arg(long, value_delimiter = ',', num_args = 1..)]
+    pub(crate) ids: Option<Vec<u32>>,
+    /// A JSON file with messages as in Ollama's /api/chat; - for standard input
+    #[arg(long, value_name = "F.json")]
+    pub(crate) messages: Option<PathBuf>,
+    /// Whether the model is asked to think first [default: on]
+    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    pub(crate) think: Option<Switch>,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArguments,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
+    /// Print JSON when the reply is complete
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogitsArguments {
+    #[arg(help = MODEL_HELP)]
+    pub(crate) model: OsString,
+    /// Token ids, separated by commas
+    #[arg(long, required = true, value_delimiter = ',', num_args = 1..)]
+    pub(crate) ids: Vec<u32>,
+    /// The logits of every token instead of the last
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Where they are written: f32, shape [rows, vocabulary]
+    #[arg(long, value_name = "F.npy")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
+}
+
+/// What computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackendChoice {
+    /// The CPU reference: exact and slow
+    Cpu,
+}
+
+/// How keys and values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KvChoice {
+    /// Exactly
+    F32,
+    /// In half precision
+    F16,
+    /// In eight bits
+    Q8,
 }
 
 /// `on` or `off`.

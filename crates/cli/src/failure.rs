@@ -3,6 +3,7 @@
 use std::{error::Error, fmt, io};
 
 use rullama_chat::ChatError;
+use rullama_engine::{EngineError, OptionError};
 use rullama_gguf::{HeaderError, ModelError, SourceError, ollama::StoreError};
 use rullama_tokenizer::TokenizerError;
 
@@ -10,7 +11,7 @@ use rullama_tokenizer::TokenizerError;
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
-    cause: Option<Box<dyn Error>>,
+    cause: Option<Box<dyn Error + Send + Sync>>,
     hint: Option<String>,
 }
 
@@ -19,7 +20,7 @@ impl Failure {
         Self { message: message.into(), cause: None, hint: None }
     }
 
-    pub(crate) fn caused_by(mut self, cause: impl Error + 'static) -> Self {
+    pub(crate) fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
         self.cause = Some(Box::new(cause));
         self
     }
@@ -109,6 +110,29 @@ impl From<TokenizerError> for Failure {
 impl From<ChatError> for Failure {
     fn from(error: ChatError) -> Self {
         Self::of(error, None)
+    }
+}
+
+impl From<OptionError> for Failure {
+    fn from(error: OptionError) -> Self {
+        Self::of(error, None)
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let hint = match &error {
+            EngineError::ContextOverflow { .. } => {
+                Some("shorten the prompt, or give a larger --context".to_owned())
+            }
+            EngineError::ContextTooLarge { most, .. } => Some(format!("--context {most} is the most")),
+            EngineError::Model(_) => Some("`rullama inspect` shows what the file holds".to_owned()),
+            EngineError::Step { .. } => Some(
+                "the file may be damaged; `rullama models --verify` checks models in the store".to_owned(),
+            ),
+            _ => None,
+        };
+        Self::of(error, hint)
     }
 }
 

@@ -5,10 +5,13 @@
 
 mod arguments;
 mod commands;
+mod engine;
 mod failure;
 mod family;
 mod model;
 mod output;
+mod request;
+mod writer;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,7 @@
 //! The program as its users run it: what it prints, and how it ends.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{
     fs,
     io::Write as _,

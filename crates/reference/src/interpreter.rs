@@ -1,5 +1,7 @@
 //! Walks a graph and computes each of its values.
 
+use std::{future::poll_fn, task::Poll};
+
 use rullama_graph::{Graph, Op};
 
 use crate::{
@@ -30,7 +32,7 @@ impl Watch for () {}
 
 /// Computes a step: the graph's output for the rows of `step`, which follow those in `caches`.
 ///
-/// If it fails, the caches are as they were before.
+/// If it fails or is dropped halfway, the caches are as they were before.
 pub async fn run(
     graph: &Graph,
     weights: &Weights,
@@ -123,8 +125,23 @@ async fn walk(
             }
         }
         watch.progress(index + 1, all);
+        pause().await;
     }
     Ok(std::mem::take(&mut values[graph.output().index()]))
+}
+
+/// Gives way once, so that a step can be dropped between two operations and others are not kept waiting.
+async fn pause() {
+    let mut paused = false;
+    poll_fn(|context| {
+        if paused {
+            return Poll::Ready(());
+        }
+        paused = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 fn check_finite(name: &str, value: &Matrix) -> Result<(), ReferenceError> {

@@ -1,9 +1,13 @@
 //! One file per command.
 
 mod detokenize;
+mod generate;
 mod inspect;
+mod logits;
 mod models;
 mod render;
+mod run;
+mod synth;
 mod tokenize;
 
 use std::{fs, io::Read as _, path::Path};
@@ -21,11 +25,15 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Tokenize(arguments) => tokenize::run(&arguments).await,
         Command::Detokenize(arguments) => detokenize::run(&arguments).await,
         Command::Render(arguments) => render::run(&arguments).await,
+        Command::Run(arguments) => run::run(&arguments).await,
+        Command::Generate(arguments) => generate::run(&arguments).await,
+        Command::Logits(arguments) => logits::run(&arguments).await,
+        Command::Synth(arguments) => synth::run(arguments).await,
     }
 }
 
 /// Everything a file holds, or standard input for `-`.
-fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     if path == Path::new("-") {
         return read_standard_input();
     }

@@ -1,0 +1,36 @@
+//! `rullama logits`.
+
+use std::{fs, io::Write, path::Path};
+
+use rullama_engine::Logits;
+
+use crate::{arguments::LogitsArguments, engine, failure::Failure, model, output};
+
+pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
+    let opened = model::open(&arguments.model).await?;
+    let engine = engine::load(opened, &arguments.load)?;
+    let logits = engine.session().logits(&arguments.ids, arguments.all).await?;
+    let out = &arguments.out;
+    write(out, &logits)
+        .map_err(|error| Failure::new(format!("`{}` cannot be written", out.display())).caused_by(error))?;
+    let shape = format!("{} × {} logits in {}", logits.rows(), logits.vocabulary, out.display());
+    Ok(output::table(&[vec![shape]])?)
+}
+
+/// Writes a NumPy file of version 1: a line of Python that describes the array, padded so that the data
+/// begins at a multiple of 64 bytes.
+fn write(path: &Path, logits: &Logits) -> std::io::Result<()> {
+    let (rows, columns) = (logits.rows(), logits.vocabulary);
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
+    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    header.extend(std::iter::repeat_n(' ', length - header.len() - 1));
+    header.push('\n');
+    let mut file = std::io::BufWriter::new(fs::File::create(path)?);
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&(length as u16).to_le_bytes())?;
+    file.write_all(header.as_bytes())?;
+    for value in &logits.values {
+        file.write_all(&value.to_le_bytes())?;
+    }
+    file.flush()
+}

@@ -1,0 +1,251 @@
+//! `rullama run`: a chat in the terminal.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use rullama_chat::{Message, Role};
+use rullama_engine::{ChatOptions, Engine, Reply, Session};
+use rustyline::{DefaultEditor, error::ReadlineError};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    arguments::{RunArguments, Switch},
+    engine::{self, Laps},
+    failure::Failure,
+    model,
+    request::Request,
+    writer::TerminalWriter,
+};
+
+const HELP: &str = "\
+/set OPTION VALUE   set temperature, top_k, top_p, min_p, repeat_penalty, seed, num_predict, stop, …
+/set think on|off   whether the model thinks first
+/set verbose on|off whether the speed of each reply is shown
+/set system TEXT    begin anew with this system prompt
+/show               the options and the length of the conversation
+/clear              forget the conversation
+/bye                leave
+\"\"\"                 begin and end a message of several lines
+
+Ctrl-C stops a reply and keeps the chat.
+";
+
+pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
+    let opened = model::open(&arguments.model).await?;
+    let generate = engine::options(&opened, &arguments.sampling)?;
+    // What a model in the store brings along stands before the first message.
+    let mut defaults = Request::message("");
+    defaults.messages.clear();
+    defaults.prepend_defaults(&opened)?;
+    let engine = engine::load(opened, &arguments.load)?;
+    let think = arguments.think != Some(Switch::Off);
+    let options = ChatOptions { generate, think, tools: Vec::new() };
+    let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose);
+    say("Type a message, /help for help, /bye to leave.")?;
+    let mut editor = DefaultEditor::new().map_err(input_failed)?;
+    while let Some(line) = read_message(&mut editor)? {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        match line.strip_prefix('/').map(str::trim) {
+            Some("bye" | "exit" | "quit") => break,
+            Some(command) => chat.command(command)?,
+            None => chat.message(line).await?,
+        }
+    }
+    Ok(())
+}
+
+/// A line, or several between triple quotes; nothing at the end of the input.
+fn read_message(editor: &mut DefaultEditor) -> Result<Option<String>, Failure> {
+    let mut message: Option<String> = None;
+    loop {
+        let prompt = if message.is_some() { "... " } else { ">>> " };
+        let line = match editor.readline(prompt) {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) => {
+                say("Ctrl-D or /bye to leave.")?;
+                message = None;
+                continue;
+            }
+            Err(ReadlineError::Eof) => return Ok(message),
+            Err(error) => return Err(input_failed(error)),
+        };
+        // A history that cannot be kept is no reason to end a chat.
+        let _ = editor.add_history_entry(&line);
+        match &mut message {
+            None => match line.trim_start().strip_prefix("\"\"\"") {
+                None => return Ok(Some(line)),
+                Some(rest) => match rest.trim_end().strip_suffix("\"\"\"") {
+                    Some(whole) => return Ok(Some(whole.to_owned())),
+                    None => message = Some(format!("{rest}\n")),
+                },
+            },
+            Some(text) => match line.trim_end().strip_suffix("\"\"\"") {
+                Some(last) => {
+                    text.push_str(last);
+                    return Ok(message);
+                }
+                None => {
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+            },
+        }
+    }
+}
+
+fn input_failed(error: ReadlineError) -> Failure {
+    Failure::new("the input cannot be read").caused_by(error)
+}
+
+/// A chat and how it is conducted.
+struct Chat {
+    session: Session,
+    /// What stands before every conversation.
+    opening: Vec<Message>,
+    messages: Vec<Message>,
+    options: ChatOptions,
+    verbose: bool,
+}
+
+impl Chat {
+    fn new(engine: &Engine, opening: Vec<Message>, options: ChatOptions, verbose: bool) -> Self {
+        let mut session = engine.session();
+        session.set_seed(engine::random_seed());
+        Self { session, messages: opening.clone(), opening, options, verbose }
+    }
+
+    /// Sends a message and shows the reply, until it ends or is interrupted.
+    async fn message(&mut self, text: &str) -> Result<(), Failure> {
+        self.messages.push(Message::user(text));
+        let mut clock = Laps::start();
+        let mut reply = match self.session.chat(&self.messages, &self.options) {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.messages.pop();
+                return complain(&error.into());
+            }
+        };
+        let mut writer = TerminalWriter::new();
+        let mut prompt_time = Duration::ZERO;
+        // Whichever comes first; the reply is dropped where it stands when that is the user.
+        let shown = tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => Ok(()),
+            shown = show(&mut reply, &mut writer, &mut clock, &mut prompt_time) => shown,
+        };
+        writer.end()?;
+        let (usage, parts) = (reply.usage(), reply.parts().clone());
+        drop(reply);
+        self.messages.push(parts.into_message());
+        match shown {
+            Err(failure) if failure.is_closed_pipe() => return Err(failure),
+            Err(failure) => complain(&failure)?,
+            Ok(()) => {}
+        }
+        if self.verbose {
+            let rate = |tokens: usize, time: Duration| tokens as f64 / time.as_secs_f64().max(1e-9);
+            let read = usage.prompt_tokens - usage.reused_tokens;
+            let generate = clock.lap();
+            say(&format!(
+                "prompt {read} new tokens at {:.1}/s, reply {} tokens at {:.1}/s",
+                rate(read, prompt_time),
+                usage.generated_tokens,
+                rate(usage.generated_tokens, generate)
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, command: &str) -> Result<(), Failure> {
+        let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        match (name, rest.trim()) {
+            ("help" | "?", _) => say(HELP),
+            ("clear", _) => {
+                self.clear();
+                say("The conversation is forgotten.")
+            }
+            ("show", _) => self.show(),
+            ("set", setting) => self.set(setting),
+            _ => say(&format!("There is no command /{name}; /help lists those there are.")),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.messages = self.opening.clone();
+        self.session.clear();
+    }
+
+    fn set(&mut self, setting: &str) -> Result<(), Failure> {
+        let (name, value) = setting.split_once(char::is_whitespace).unwrap_or((setting, ""));
+        let value = value.trim();
+        match (name, value) {
+            ("think", "on" | "off") => self.options.think = value == "on",
+            ("verbose", "on" | "off") => self.verbose = value == "on",
+            ("think" | "verbose", _) => return say(&format!("/set {name} takes on or off.")),
+            ("system", _) => {
+                self.opening.retain(|message| message.role != Role::System);
+                if !value.is_empty() {
+                    self.opening.insert(0, Message::system(value));
+                }
+                self.clear();
+            }
+            _ => return self.set_option(name, value),
+        }
+        Ok(())
+    }
+
+    /// Sets an option by Ollama's name for it. What is no JSON is text.
+    fn set_option(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+        let value = if name == "stop" && value.is_string() { json!([value]) } else { value };
+        match self.options.generate.apply(&Map::from_iter([(name.to_owned(), value)])) {
+            Ok(warnings) if warnings.is_empty() => Ok(()),
+            Ok(_) => say(&format!("There is no option `{name}`; /help names some.")),
+            Err(error) => complain(&error.into()),
+        }
+    }
+
+    fn show(&self) -> Result<(), Failure> {
+        let (used, context) = (self.session.history().len(), self.session.engine().context());
+        let generate = &self.options.generate;
+        let mut options = json!(generate.sampling);
+        options["num_predict"] = generate.max_tokens.into();
+        options["stop"] = generate.stop.clone().into();
+        for (name, value) in options.as_object().into_iter().flatten() {
+            say(&format!("{name:18} {value}"))?;
+        }
+        let think = if self.options.think { "on" } else { "off" };
+        say(&format!("{:18} {think}\n{used} of {context} tokens used", "think"))
+    }
+}
+
+/// Shows a reply as it comes, and notes how long its prompt took.
+async fn show(
+    reply: &mut Reply<'_>,
+    writer: &mut TerminalWriter,
+    clock: &mut Laps,
+    prompt_time: &mut Duration,
+) -> Result<(), Failure> {
+    reply.read_prompt().await?;
+    *prompt_time = clock.lap();
+    while let Some(delta) = reply.next().await {
+        writer.delta(&delta?)?;
+    }
+    Ok(())
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{}", text.trim_end())?;
+    Ok(output.flush()?)
+}
+
+/// Shows a failure that is no reason to end the chat.
+fn complain(failure: &Failure) -> Result<(), Failure> {
+    say(&failure.to_string())
+}

@@ -1,0 +1,156 @@
+//! `rullama synth`.
+//!
+//! The file is written under another name beside its own and renamed when it is complete, so that no one ever
+//! finds half a model. If it cannot be completed, or the user stops it, what was written is removed.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, ErrorKind, Write},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rullama_gguf::WriteError;
+use rullama_synth::{Plan, SynthError, SynthOptions};
+
+use crate::{arguments::SynthArguments, failure::Failure, model, output};
+
+pub(super) async fn run(arguments: SynthArguments) -> Result<(), Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    // Not awaited: it ends with the program.
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stopped.store(true, Ordering::Relaxed);
+        }
+    });
+    tokio::task::spawn_blocking(move || synthesise(&arguments, &stop))
+        .await
+        .map_err(|error| Failure::new("the model could not be made").caused_by(error))?
+}
+
+fn synthesise(arguments: &SynthArguments, stop: &AtomicBool) -> Result<(), Failure> {
+    let path = &arguments.output;
+    let options = SynthOptions {
+        mix: arguments.format,
+        seed: arguments.seed,
+        vocabulary: arguments.vocab,
+        towers: arguments.towers,
+    };
+    let target = target(path)?;
+    let started = Instant::now();
+    let plan = rullama_synth::plan(arguments.preset, &options)
+        .map_err(|error| Failure::new("the model cannot be made").caused_by(error))?;
+    let (tensors, parameters, needed) = (plan.tensors().len(), plan.parameters(), plan.data_bytes());
+
+    let bytes = write(plan, &target, path, stop).map_err(|error| match error {
+        _ if stop.load(Ordering::Relaxed) => {
+            Failure::new(format!("`{}` was not written: you stopped it", path.display()))
+        }
+        SynthError::Write(WriteError::Io(error)) => refused(path, error, needed),
+        other => Failure::new(format!("`{}` cannot be written", path.display())).caused_by(other),
+    })?;
+    let took = started.elapsed().max(Duration::from_millis(1)).as_secs_f64();
+    let rate = output::size((bytes as f64 / took) as u64);
+    Ok(output::table(&[
+        vec!["file".to_owned(), path.display().to_string()],
+        vec!["holds".to_owned(), format!("{tensors} tensors, {} parameters", output::count(parameters))],
+        vec!["size".to_owned(), output::size(bytes)],
+        vec!["took".to_owned(), format!("{took:.1} s, {rate}/s")],
+    ])?)
+}
+
+/// The file that the new one replaces: where the path leads, if it is a link.
+fn target(path: &Path) -> Result<PathBuf, Failure> {
+    let refuse = |what: &str| {
+        let message = format!("`{}` is {what}; a model is written to a file", path.display());
+        Err(Failure::new(message).hint("give the path of a file, such as model.gguf"))
+    };
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => refuse("a folder"),
+        // A device or a pipe would be replaced, not written to.
+        Ok(found) if !found.is_file() => refuse("no regular file"),
+        Ok(_) => Ok(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())),
+        Err(_) if path.file_name().is_none() => refuse("no name for a file"),
+        Err(_) => Ok(path.to_owned()),
+    }
+}
+
+/// Writes the model and returns the size of its file.
+fn write(plan: Plan, target: &Path, shown: &Path, stop: &AtomicBool) -> Result<u64, SynthError> {
+    let io = |error: io::Error| SynthError::Write(WriteError::Io(error));
+    let (partial, file) = Partial::create(target).map_err(io)?;
+    let bar = model::progress(&shown.display().to_string(), plan.data_bytes());
+    // Weights come in large pieces; this is for the padding between them.
+    let mut output = BufWriter::with_capacity(1 << 16, Stoppable { output: file, stop });
+    let result = plan.write(&mut output, |done, _| bar.set_position(done));
+    bar.finish_and_clear();
+    result?;
+    let file = output.into_inner().map_err(|error| io(error.into_error()))?.output;
+    let bytes = file.metadata().map_err(io)?.len();
+    // Closed first: some systems do not rename a file that is open.
+    drop(file);
+    partial.complete(target).map_err(io)?;
+    Ok(bytes)
+}
+
+/// A file under a name that is not its own yet; unless completed, it is removed.
+struct Partial {
+    path: PathBuf,
+}
+
+impl Partial {
+    fn create(target: &Path) -> io::Result<(Self, File)> {
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        // Two runs for the same file must not write to each other's.
+        let path = target.with_file_name(format!(".{name}.{}.partial", std::process::id()));
+        let file = File::create(&path)?;
+        Ok((Self { path }, file))
+    }
+
+    fn complete(self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.path, target)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // When it was completed there is nothing left to remove.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Takes no more bytes once it is told to stop.
+struct Stoppable<'s, W> {
+    output: W,
+    stop: &'s AtomicBool,
+}
+
+impl<W: Write> Write for Stoppable<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(io::Error::other("stopped"));
+        }
+        self.output.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+fn refused(path: &Path, error: io::Error, needed: u64) -> Failure {
+    let kind = error.kind();
+    let failure = Failure::new(format!("`{}` cannot be written", path.display())).caused_by(error);
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            failure.hint(format!("the file needs {}; nothing of it was kept", output::size(needed)))
+        }
+        ErrorKind::NotFound => failure.hint("the folder must exist"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,93 @@
+//! An engine and its options from the command line.
+
+use std::{
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    time::{Duration, Instant},
+};
+
+use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    arguments::{BackendChoice, KvChoice, LoadArguments, SamplingArguments},
+    failure::Failure,
+    model::Opened,
+};
+
+/// Makes an opened model ready to run.
+pub(crate) fn load(opened: Opened, arguments: &LoadArguments) -> Result<Engine, Failure> {
+    // The only one there is; the match asks for an answer when there are more.
+    let BackendChoice::Cpu = arguments.backend;
+    let mut options = LoadOptions::default().prompts(opened.prompt_variant());
+    options.context = arguments.context;
+    options.weight_memory = arguments.weight_memory.saturating_mul(1 << 20);
+    options.kv = match arguments.kv {
+        None | Some(KvChoice::F32) => KvFormat::F32,
+        Some(KvChoice::F16) => KvFormat::F16,
+        Some(KvChoice::Q8) => KvFormat::Q8,
+    };
+    Ok(Engine::load(opened.model, &options)?)
+}
+
+/// The options of a reply: the model's own, overlaid by those of the command line.
+pub(crate) fn options(opened: &Opened, arguments: &SamplingArguments) -> Result<GenerateOptions, Failure> {
+    let none = Map::new();
+    let model = opened.stored.as_ref().map_or(&none, |stored| &stored.params);
+    Ok(GenerateOptions::from_layers(model, &given(arguments))?.0)
+}
+
+/// What was given on the command line, in the words of Ollama's options.
+fn given(arguments: &SamplingArguments) -> Map<String, Value> {
+    let SamplingArguments {
+        max_tokens,
+        temperature,
+        top_k,
+        top_p,
+        min_p,
+        repeat_penalty,
+        seed,
+        stop,
+        ignore_eos,
+    } = arguments;
+    let stop = (!stop.is_empty()).then_some(stop);
+    let values = json!({
+        "num_predict": max_tokens,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "repeat_penalty": repeat_penalty,
+        "seed": seed,
+        "stop": stop,
+        "ignore_eos": ignore_eos,
+    });
+    match values {
+        Value::Object(values) => values,
+        _ => Map::new(),
+    }
+}
+
+/// A number nobody can foresee, for replies without a seed of their own.
+pub(crate) fn random_seed() -> u64 {
+    // The standard library keys its hash maps from the system's source of chance.
+    RandomState::new().build_hasher().finish()
+}
+
+/// Milliseconds since `start`.
+pub(crate) fn milliseconds(since: Duration) -> f64 {
+    (since.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// A clock that tells the time since it was last asked.
+pub(crate) struct Laps(Instant);
+
+impl Laps {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        now - std::mem::replace(&mut self.0, now)
+    }
+}

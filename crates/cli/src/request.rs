@@ -1,0 +1,93 @@
+//! Conversations from files, in the shape of Ollama's `/api/chat`.
+
+use std::path::Path;
+
+use rullama_chat::{ChatError, Message, Think, Tool};
+use serde_json::Value;
+
+use crate::{arguments::Switch, commands::read_input, failure::Failure, model::Opened};
+
+/// What a messages file may say: a list of messages, or a whole request for `/api/chat`.
+pub(crate) struct Request {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) tools: Vec<Tool>,
+    think: Think,
+}
+
+impl Request {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let mut value = read_json(path)?;
+        let Some(body) = value.as_object_mut() else {
+            let messages = list(path, "messages", value, Message::from_value)?;
+            return Ok(Self { messages, tools: Vec::new(), think: Think::default() });
+        };
+        let mut field = |name: &str| body.remove(name).unwrap_or_default();
+        let think = field("think");
+        Ok(Self {
+            messages: list(path, "messages", field("messages"), Message::from_value)?,
+            tools: match field("tools") {
+                Value::Null => Vec::new(),
+                tools => list(path, "tools", tools, Tool::from_value)?,
+            },
+            think: Think::from_value(&think).map_err(|error| in_file(path, error))?,
+        })
+    }
+
+    /// One message from the user.
+    pub(crate) fn message(text: &str) -> Self {
+        Self { messages: vec![Message::user(text)], tools: Vec::new(), think: Think::default() }
+    }
+
+    /// Takes the tools from a file of their own.
+    pub(crate) fn read_tools(&mut self, path: &Path) -> Result<(), Failure> {
+        self.tools = list(path, "tools", read_json(path)?, Tool::from_value)?;
+        Ok(())
+    }
+
+    /// Whether the model is asked to think: as the command line says, or else the request.
+    pub(crate) fn thinks(&self, argument: Option<Switch>) -> bool {
+        argument.map_or(self.think.is_on(), |switch| switch == Switch::On)
+    }
+
+    /// Puts before the conversation what a model in the store brings along, as Ollama does.
+    pub(crate) fn prepend_defaults(&mut self, opened: &Opened) -> Result<(), Failure> {
+        let Some(stored) = &opened.stored else { return Ok(()) };
+        let starts_with_system =
+            self.messages.first().is_some_and(|message| message.role.as_str() == "system");
+        let mut messages = Vec::new();
+        if let Some(system) = stored.system.as_ref().filter(|text| !text.is_empty() && !starts_with_system) {
+            messages.push(Message::system(system.as_str()));
+        }
+        for message in &stored.messages {
+            messages.push(Message::from_value(message.clone())?);
+        }
+        messages.append(&mut self.messages);
+        self.messages = messages;
+        Ok(())
+    }
+}
+
+fn read_json(path: &Path) -> Result<Value, Failure> {
+    serde_json::from_slice(&read_input(path)?)
+        .map_err(|error| Failure::new(format!("`{}` is not JSON", path.display())).caused_by(error))
+}
+
+/// Reads every element of a JSON list.
+fn list<T>(
+    path: &Path,
+    what: &str,
+    value: Value,
+    read: impl Fn(Value) -> Result<T, ChatError>,
+) -> Result<Vec<T>, Failure> {
+    let Value::Array(elements) = value else {
+        let message = format!("`{}` does not hold a list of {what}", path.display());
+        return Err(
+            Failure::new(message).hint(format!("{what} are written as in Ollama's /api/chat: [{{…}}, …]"))
+        );
+    };
+    elements.into_iter().map(|element| read(element).map_err(|error| in_file(path, error))).collect()
+}
+
+fn in_file(path: &Path, error: ChatError) -> Failure {
+    Failure::new(format!("`{}` cannot be used", path.display())).caused_by(error)
+}

@@ -1,0 +1,223 @@
+//! `generate`, `logits` and `run` on small models, against Hugging Face's continuations.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{
+    fs,
+    io::Write as _,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+fn testdata(path: &str) -> String {
+    format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn model(name: &str) -> String {
+    testdata(&format!("gguf/{name}.gguf"))
+}
+
+fn rullama(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.env("OLLAMA_MODELS", "/nonexistent").spawn().unwrap();
+    // A program that fails before it reads its input closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn json_of(arguments: &[&str]) -> Value {
+    let output = rullama(arguments, "");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn list(ids: &Value) -> String {
+    let ids: Vec<String> = ids.as_array().unwrap().iter().map(Value::to_string).collect();
+    ids.join(",")
+}
+
+#[test]
+fn continuations_are_those_of_the_references() {
+    for name in ["micro-e2b-F16", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"] {
+        let path = testdata(&format!("text/{name}.refs.json"));
+        let references: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        for prompt in references["prompts"].as_array().unwrap() {
+            let margins = prompt["hf_greedy_margins"].as_array().unwrap();
+            let sure = margins.iter().take_while(|margin| margin.as_f64().unwrap() > 0.08).count();
+            let (ids, count) = (list(&prompt["ids"]), sure.to_string());
+            let found = json_of(&[
+                "generate",
+                &model(name),
+                "--ids",
+                &ids,
+                "--backend",
+                "cpu",
+                "--max-tokens",
+                &count,
+                "--temperature",
+                "0",
+                "--ignore-eos",
+                "--json",
+            ]);
+            assert_eq!(
+                found["ids"].as_array().unwrap()[..],
+                prompt["hf_greedy"].as_array().unwrap()[..sure],
+                "{name}, {}",
+                prompt["name"]
+            );
+            assert_eq!(found["finish_reason"], "length");
+            assert_eq!(found["prompt_tokens"], prompt["ids"].as_array().unwrap().len());
+            assert!(found["timings"]["generate_ms"].as_f64().unwrap() > 0.0);
+        }
+    }
+}
+
+#[test]
+fn a_prompt_is_answered_or_continued() {
+    let tiny = model("tiny-e2b-Q4_K_M");
+    let question = "What is the capital of France? Answer in one word.";
+    let answer =
+        json_of(&["generate", &tiny, "--prompt", question, "--think", "off", "--temperature", "0", "--json"]);
+    assert_eq!((&answer["text"], &answer["finish_reason"]), (&json!("Paris"), &json!("stop")));
+
+    let raw = ["generate", &tiny, "--prompt", "Hello", "--raw", "--temperature", "0", "--max-tokens", "30"];
+    let text = " there! My name is Tiny, and I am a very small language model that was made only for tests.";
+    assert_eq!(json_of(&[&raw[..], &["--json"]].concat())["text"], text);
+    assert_eq!(String::from_utf8(rullama(&raw, "").stdout).unwrap(), format!("{text}\n"));
+    let stopped = json_of(&[&raw[..], &["--stop", "very", "--stop", "only", "--json"]].concat());
+    assert_eq!(stopped["text"], " there! My name is Tiny, and I am a ");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("messages.json");
+    fs::write(&path, json!([{ "role": "user", "content": question }]).to_string()).unwrap();
+    let path = path.to_str().unwrap();
+    let told =
+        json_of(&["generate", &tiny, "--messages", path, "--think", "off", "--temperature", "0", "--json"]);
+    assert_eq!(told["ids"], answer["ids"]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_text() {
+    let tiny = model("micro-e2b-Q8_0");
+    let say = |seed: &str| {
+        json_of(&[
+            "generate",
+            &tiny,
+            "--prompt",
+            "Hello",
+            "--raw",
+            "--temperature",
+            "2",
+            "--top-k",
+            "0",
+            "--top-p",
+            "1",
+            "--min-p",
+            "0",
+            "--repeat-penalty",
+            "1.1",
+            "--seed",
+            seed,
+            "--max-tokens",
+            "8",
+            "--ignore-eos",
+            "--kv",
+            "q8",
+            "--context",
+            "100",
+            "--json",
+        ])["ids"]
+            .clone()
+    };
+    assert_eq!(say("1"), say("1"));
+    assert_ne!(say("1"), say("2"));
+}
+
+#[test]
+fn logits_are_written_for_numpy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("logits.npy");
+    for (flags, rows) in [(&[][..], 1), (&["--all"][..], 3)] {
+        let arguments =
+            ["logits", &model("micro-e2b-F16"), "--ids", "2,610,483", "--out", path.to_str().unwrap()];
+        let output = rullama(&[&arguments[..], flags].concat(), "");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
+        let header = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        let text = std::str::from_utf8(&bytes[10..10 + header]).unwrap();
+        assert!(text.contains(&format!("'shape': ({rows}, 2048)")) && text.ends_with('\n'), "{text}");
+        assert_eq!((bytes.len() - 10 - header, (10 + header) % 64), (4 * rows * 2048, 0));
+        let last: Vec<f32> = bytes[bytes.len() - 4 * 2048..]
+            .chunks_exact(4)
+            .map(|value| f32::from_le_bytes(value.try_into().unwrap()))
+            .collect();
+        let best = last.iter().copied().fold(f32::MIN, f32::max);
+        assert_eq!(last[716], best, "the token that follows `The quick` in what it learnt");
+    }
+}
+
+#[test]
+fn a_chat_remembers_and_obeys_commands() {
+    let script = "\
+/help
+/set temperature 0
+What is the capital of France? Answer in one word.
+/set nonsense 3
+/set temperature warm
+/show
+\"\"\"
+Hello
+there\"\"\"
+/clear
+/frobnicate
+/set verbose on
+What is the capital of France? Answer in one word.
+/bye
+not reached
+";
+    let output = rullama(&["run", &model("tiny-e2b-Q4_K_M"), "--think", "off", "--max-tokens", "20"], script);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.matches("\nParis\n").count(), 2, "{said}");
+    for expected in [
+        "/set think on|off",
+        "There is no option `nonsense`",
+        "error: ",
+        "temperature        0.0",
+        "of 131072 tokens used",
+        "The conversation is forgotten.",
+        "There is no command /frobnicate",
+        " new tokens at ",
+    ] {
+        assert!(said.contains(expected), "`{expected}` is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn mistakes_are_told() {
+    let tiny = model("micro-e2b-Q8_0");
+    let refuse = |arguments: &[&str], status: i32, said: &str| {
+        let output = rullama(arguments, "");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+        assert!(error.starts_with("error: ") && error.contains(said), "{arguments:?}: {error}");
+    };
+    refuse(&["generate", &tiny], 2, "required");
+    refuse(&["generate", &tiny, "--ids", "2", "--prompt", "Hello"], 2, "cannot be used with");
+    refuse(&["generate", &tiny, "--ids", "2", "--kv", "f8"], 2, "f8");
+    refuse(&["generate", &tiny, "--ids", "2", "--temperature", "-1"], 2, "");
+    refuse(&["generate", &tiny, "--ids", "2", "--top-p", "NaN"], 1, "top_p");
+    refuse(&["generate", &tiny, "--ids", "99999"], 1, "token 99999");
+    refuse(
+        &["generate", &tiny, "--prompt", "Hello there", "--raw", "--context", "2"],
+        1,
+        "fit a context of 2",
+    );
+    refuse(&["generate", &tiny, "--ids", "2", "--context", "999999999"], 1, "131072");
+    let vocabulary = testdata("tokenizer/gemma4-vocab.gguf");
+    refuse(&["generate", &vocabulary, "--ids", "2"], 1, "no weights");
+    refuse(&["logits", &tiny, "--ids", "2", "--out", "/nonexistent/l.npy"], 1, "/nonexistent/l.npy");
+}

@@ -1,0 +1,141 @@
+//! A loaded model.
+
+use std::rc::Rc;
+
+use rullama_chat::Variant;
+use rullama_gemma::Config;
+use rullama_gguf::Model;
+use rullama_tokenizer::Tokenizer;
+
+use crate::{Backend, EngineError, Session};
+
+/// Weights that the CPU backend keeps in memory unless told otherwise.
+const WEIGHT_MEMORY: u64 = 1 << 30;
+
+/// How keys and values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KvFormat {
+    /// Exactly.
+    #[default]
+    F32,
+    /// In half precision, as most engines do.
+    F16,
+    /// In eight bits, in blocks of 32 with a common scale.
+    Q8,
+}
+
+/// How a model is loaded.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct LoadOptions {
+    /// Tokens a conversation may have; without it, as many as the model was made for.
+    pub context: Option<u32>,
+    /// How keys and values are kept.
+    pub kv: KvFormat,
+    /// Bytes of weights that are held in memory; the others are read again for each token.
+    pub weight_memory: u64,
+    /// The style of prompts.
+    pub prompts: Variant,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self { context: None, kv: KvFormat::F32, weight_memory: WEIGHT_MEMORY, prompts: Variant::Small }
+    }
+}
+
+impl LoadOptions {
+    /// Sets the size of the context.
+    #[must_use]
+    pub fn context(mut self, tokens: u32) -> Self {
+        self.context = Some(tokens);
+        self
+    }
+
+    /// Sets how keys and values are kept.
+    #[must_use]
+    pub fn kv(mut self, format: KvFormat) -> Self {
+        self.kv = format;
+        self
+    }
+
+    /// Sets the style of prompts.
+    #[must_use]
+    pub fn prompts(mut self, variant: Variant) -> Self {
+        self.prompts = variant;
+        self
+    }
+}
+
+/// A loaded model. Immutable and cheap to clone; conversations are its [`Session`]s.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Rc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) backend: Box<dyn Backend>,
+    pub(crate) context: usize,
+    pub(crate) prompts: Variant,
+}
+
+impl Engine {
+    /// Checks a model and makes it ready to run on the CPU. Weights are read when they are first needed.
+    #[cfg(feature = "cpu")]
+    pub fn load(model: Model, options: &LoadOptions) -> Result<Self, EngineError> {
+        Self::with_backend(model, options, |model, config| {
+            let cpu = crate::cpu::Cpu::new(model, config, options.kv, options.weight_memory)?;
+            Ok(Box::new(cpu))
+        })
+    }
+
+    /// Checks a model and makes it ready to run on the backend that `make` makes for it.
+    pub fn with_backend(
+        model: Model,
+        options: &LoadOptions,
+        make: impl FnOnce(Rc<Model>, &Config) -> Result<Box<dyn Backend>, EngineError>,
+    ) -> Result<Self, EngineError> {
+        let config = Config::read(&model)?;
+        let tokenizer = Tokenizer::from_gguf(model.header())?;
+        let most = config.context_length;
+        let context = match options.context {
+            None | Some(0) => most,
+            Some(asked) if asked > most => return Err(EngineError::ContextTooLarge { asked, most }),
+            Some(asked) => asked,
+        };
+        let backend = make(Rc::new(model), &config)?;
+        let (context, prompts) = (context as usize, options.prompts);
+        Ok(Self { inner: Rc::new(Inner { config, tokenizer, backend, context, prompts }) })
+    }
+
+    /// A new conversation.
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+
+    /// What the model is like.
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.inner.tokenizer
+    }
+
+    /// Tokens a conversation may have.
+    pub fn context(&self) -> usize {
+        self.inner.context
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("config", &self.inner.config)
+            .field("context", &self.inner.context)
+            .finish()
+    }
+}

@@ -1,0 +1,90 @@
+//! What can go wrong with a model, a conversation or a reply.
+
+use rullama_chat::ChatError;
+use rullama_gemma::GemmaError;
+use rullama_tokenizer::TokenizerError;
+
+use crate::{OptionError, SampleError};
+
+/// Why something could not be loaded or generated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The file is not a model that can run.
+    #[error(transparent)]
+    Model(#[from] GemmaError),
+
+    /// The file's tokenizer cannot be used, or a token does not exist.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+
+    /// Messages cannot be rendered.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
+
+    /// An option is out of its range.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+
+    /// No token can be chosen.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
+
+    /// A step failed, in the backend's own way.
+    #[error("{source}")]
+    Step {
+        /// What kind of failure it was, as [`code`](Self::code) gives it.
+        code: &'static str,
+        /// What the backend said.
+        source: Box<dyn std::error::Error>,
+    },
+
+    /// The prompt has no tokens.
+    #[error("the prompt is empty; at least one token was expected")]
+    EmptyPrompt,
+
+    /// The prompt does not fit the context, or leaves no room for a reply.
+    #[error("the prompt has {tokens} tokens; {fits} fit a context of {context}")]
+    ContextOverflow {
+        /// Tokens of the prompt.
+        tokens: usize,
+        /// Tokens that would fit and leave room for one more.
+        fits: usize,
+        /// Size of the context.
+        context: usize,
+    },
+
+    /// A larger context than the model was made for.
+    #[error("a context of {asked} tokens was asked for; the model was made for {most}")]
+    ContextTooLarge {
+        /// What was asked for.
+        asked: u32,
+        /// The model's own.
+        most: u32,
+    },
+
+    /// The prompt holds pictures or sounds, which the engine cannot read yet.
+    #[error("message {message} carries media; only text can be read")]
+    Media {
+        /// Which message.
+        message: usize,
+    },
+}
+
+impl EngineError {
+    /// A short string for this kind of failure that stays the same between versions.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Model(error) => error.code(),
+            Self::Tokenizer(error) => error.code(),
+            Self::Chat(error) => error.code(),
+            Self::Option(error) => error.code(),
+            Self::Sample(error) => error.code(),
+            Self::Step { code, .. } => code,
+            Self::EmptyPrompt => "input.empty",
+            Self::ContextOverflow { .. } => "context.overflow",
+            Self::ContextTooLarge { .. } => "context.too_large",
+            Self::Media { .. } => "input.media",
+        }
+    }
+}

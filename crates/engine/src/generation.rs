@@ -1,0 +1,173 @@
+//! Token by token: read the prompt, choose, read what was chosen.
+
+use rullama_tokenizer::{SpecialOutput, StreamDecoder};
+
+use crate::{EngineError, GenerateOptions, Logits, RepetitionGuard, Sampled, Sampler, Session, StopStrings};
+
+/// Why a reply ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FinishReason {
+    /// The model ended it, or a stop string did.
+    Stop,
+    /// There was no room for more, or no more was asked for.
+    Length,
+}
+
+impl FinishReason {
+    /// Its name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+        }
+    }
+}
+
+/// What a reply cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// How many of them had been read before.
+    pub reused_tokens: usize,
+    /// Tokens generated, the one that ended the reply included.
+    pub generated_tokens: usize,
+}
+
+/// A generated token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Token {
+    /// The token, with log-probabilities where these were asked for.
+    pub sampled: Sampled,
+    /// The text that became certain with it. It may be empty, and it may be that of earlier tokens.
+    pub text: String,
+}
+
+/// How tokens are generated.
+pub(crate) struct GenerationSetup<'a> {
+    pub(crate) options: &'a GenerateOptions,
+    pub(crate) special: SpecialOutput,
+    /// Whether a reply that goes round in circles is ended.
+    pub(crate) guard: bool,
+}
+
+/// Tokens as they are generated. Dropping it ends the generation and leaves the session valid.
+pub struct Generation<'s> {
+    session: &'s mut Session,
+    prompt: Vec<u32>,
+    sampler: Sampler,
+    decoder: StreamDecoder,
+    stop: StopStrings,
+    guard: Option<RepetitionGuard>,
+    max_tokens: usize,
+    ignore_end: bool,
+    /// The logits of the last token read, until they are used.
+    logits: Option<Logits>,
+    /// A chosen token that has not been read yet.
+    unread: Option<u32>,
+    finished: Option<FinishReason>,
+    usage: Usage,
+}
+
+impl<'s> Generation<'s> {
+    pub(crate) fn new(
+        session: &'s mut Session,
+        prompt: Vec<u32>,
+        setup: GenerationSetup<'_>,
+    ) -> Result<Self, EngineError> {
+        session.check_length(&prompt, 1)?;
+        let GenerationSetup { options, special, guard } = setup;
+        let room = session.engine.context() - prompt.len();
+        let seed = session.next_seed();
+        let suppressed = session.engine.tokenizer().suppressed_tokens();
+        Ok(Self {
+            sampler: Sampler::new(&options.sampling, suppressed, seed)?,
+            decoder: StreamDecoder::new(special),
+            stop: StopStrings::new(&options.stop),
+            guard: guard.then(RepetitionGuard::default),
+            max_tokens: options.max_tokens.map_or(room, |most| room.min(most as usize)),
+            ignore_end: options.ignore_end,
+            logits: None,
+            unread: None,
+            finished: None,
+            usage: Usage { prompt_tokens: prompt.len(), ..Usage::default() },
+            session,
+            prompt,
+        })
+    }
+
+    /// Reads the prompt, of which the session may know the beginning. [`next`](Self::next) does the same
+    /// when it was not done before.
+    pub async fn read_prompt(&mut self) -> Result<(), EngineError> {
+        if self.logits.is_none() && self.unread.is_none() {
+            let rest = self.session.keep_common(&self.prompt);
+            self.usage.reused_tokens = self.prompt.len() - rest.len();
+            self.logits = Some(self.session.read(rest).await?);
+        }
+        Ok(())
+    }
+
+    /// The next token, or nothing when the reply has ended.
+    pub async fn next(&mut self) -> Option<Result<Token, EngineError>> {
+        if self.finished.is_some() {
+            return None;
+        }
+        if self.max_tokens == 0 {
+            self.finished = Some(FinishReason::Length);
+            return None;
+        }
+        Some(self.advance().await)
+    }
+
+    /// The session, with the conversation as far as it got.
+    pub(crate) fn into_session(self) -> &'s mut Session {
+        self.session
+    }
+
+    /// Why it ended, once it has.
+    pub fn finish_reason(&self) -> Option<FinishReason> {
+        self.finished
+    }
+
+    /// What it cost so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    async fn advance(&mut self) -> Result<Token, EngineError> {
+        self.read_prompt().await?;
+        if let Some(id) = self.unread {
+            self.logits = Some(self.session.step(&[id], false).await?);
+            self.unread = None;
+        }
+        let Some(logits) = self.logits.take() else { unreachable!("something was just read") };
+        let sampled = self.sampler.sample(logits.last(), &self.session.history)?;
+        let id = sampled.id;
+        self.unread = Some(id);
+        self.usage.generated_tokens += 1;
+
+        let tokenizer = self.session.engine.tokenizer();
+        let ends = !self.ignore_end && tokenizer.is_end(id);
+        let piece = if ends { "" } else { self.decoder.push(tokenizer, id)? };
+        let in_circles = self.guard.as_mut().is_some_and(|guard| !ends && guard.push(piece));
+        let released = self.stop.push(piece);
+        let (mut text, stopped) = (released.text.to_owned(), released.stopped);
+        if ends || stopped || in_circles {
+            self.finished = Some(FinishReason::Stop);
+        } else if self.usage.generated_tokens == self.max_tokens {
+            self.finished = Some(FinishReason::Length);
+        }
+        if self.finished.is_some() && !stopped {
+            // What had been held back is text after all, unless it completes a stop string.
+            let rest = self.decoder.finish().to_owned();
+            let released = self.stop.push(&rest);
+            text.push_str(released.text);
+            if released.stopped {
+                self.finished = Some(FinishReason::Stop);
+            } else {
+                text.push_str(self.stop.finish().text);
+            }
+        }
+        Ok(Token { sampled, text })
+    }
+}

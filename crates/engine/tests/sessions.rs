@@ -1,0 +1,272 @@
+//! Conversations on a real, small model: what is generated, what is computed, and what ends a reply.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{future::Future, pin::pin, task::Context};
+
+use rullama_chat::{Delta, Message};
+use rullama_engine::{
+    ChatOptions, Engine, EngineError, FinishReason, GenerateOptions, LoadOptions, SamplingOptions,
+};
+use rullama_gguf::{MemorySource, Model};
+use rullama_tokenizer::{EncodeOptions, SpecialOutput};
+
+const MODEL: &str = "tiny-e2b-Q4_K_M";
+
+fn engine(options: &LoadOptions) -> Engine {
+    let path = format!("{}/../../testdata/gguf/{MODEL}.gguf", env!("CARGO_MANIFEST_DIR"));
+    let source = MemorySource::new(std::fs::read(path).unwrap());
+    let model = pollster::block_on(Model::open(Box::new(source))).unwrap();
+    Engine::load(model, options).unwrap()
+}
+
+fn greedy() -> GenerateOptions {
+    GenerateOptions { sampling: SamplingOptions::GREEDY, ..GenerateOptions::default() }
+}
+
+fn ids(engine: &Engine, text: &str) -> Vec<u32> {
+    engine.tokenizer().encode(text, EncodeOptions::PROMPT)
+}
+
+/// The reference's prompt and its continuation by Hugging Face.
+fn reference(name: &str) -> (Vec<u32>, Vec<u32>) {
+    let path = format!("{}/../../testdata/text/{MODEL}.refs.json", env!("CARGO_MANIFEST_DIR"));
+    let file: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let prompts = file["prompts"].as_array().unwrap();
+    let prompt = prompts.iter().find(|prompt| prompt["name"] == name).unwrap();
+    let list = |key: &str| serde_json::from_value(prompt[key].clone()).unwrap();
+    (list("ids"), list("hf_greedy"))
+}
+
+struct Generated {
+    ids: Vec<u32>,
+    text: String,
+    reason: FinishReason,
+    reused: usize,
+}
+
+fn generate(session: &mut rullama_engine::Session, ids: &[u32], options: &GenerateOptions) -> Generated {
+    pollster::block_on(async {
+        let mut generation = session.generate(ids, options, SpecialOutput::Hidden).unwrap();
+        let (mut ids, mut text) = (Vec::new(), String::new());
+        while let Some(token) = generation.next().await {
+            let token = token.unwrap();
+            ids.push(token.sampled.id);
+            text.push_str(&token.text);
+        }
+        let reason = generation.finish_reason().unwrap();
+        assert_eq!(generation.usage().generated_tokens, ids.len());
+        Generated { ids, text, reason, reused: generation.usage().reused_tokens }
+    })
+}
+
+#[test]
+fn greedy_continuations_are_the_references() {
+    let engine = engine(&LoadOptions::default());
+    for name in ["mixed", "chat", "short", "long"] {
+        let (prompt, expected) = reference(name);
+        let options = GenerateOptions { ignore_end: true, max_tokens: Some(12), ..greedy() };
+        let found = generate(&mut engine.session(), &prompt, &options);
+        assert_eq!((found.ids.as_slice(), found.reason), (&expected[..12], FinishReason::Length), "{name}");
+    }
+}
+
+#[test]
+fn the_model_ends_its_reply() {
+    let engine = engine(&LoadOptions::default());
+    let (prompt, expected) = reference("mixed");
+    let end = expected.iter().position(|&id| engine.tokenizer().is_end(id)).unwrap();
+    let found = generate(&mut engine.session(), &prompt, &greedy());
+    assert_eq!((found.ids.as_slice(), found.reason), (&expected[..=end], FinishReason::Stop));
+    assert_eq!(found.text, "# end of the first sample, thank you for reading it to the end.");
+}
+
+#[test]
+fn a_stop_string_ends_it_across_tokens() {
+    let engine = engine(&LoadOptions::default());
+    let (prompt, _) = reference("mixed");
+    let options = GenerateOptions { stop: vec!["ank you for re".into()], ..greedy() };
+    let found = generate(&mut engine.session(), &prompt, &options);
+    assert_eq!((found.text.as_str(), found.reason), ("# end of the first sample, th", FinishReason::Stop));
+
+    // A beginning of a stop string at the end is text.
+    let options = GenerateOptions { stop: vec!["the end.X".into()], ..greedy() };
+    let found = generate(&mut engine.session(), &prompt, &options);
+    assert!(found.text.ends_with("to the end."), "{}", found.text);
+}
+
+#[test]
+fn the_same_seed_says_the_same() {
+    let engine = engine(&LoadOptions::default());
+    let (prompt, _) = reference("chat");
+    let say = |seed: Option<u64>, own: u64| {
+        let sampling =
+            SamplingOptions { seed, temperature: 3.0, top_k: 0, top_p: 1.0, ..SamplingOptions::default() };
+        let options =
+            GenerateOptions { sampling, max_tokens: Some(8), ignore_end: true, ..GenerateOptions::default() };
+        let mut session = engine.session();
+        session.set_seed(own);
+        generate(&mut session, &prompt, &options).ids
+    };
+    assert_eq!(say(Some(7), 1), say(Some(7), 2));
+    assert_ne!(say(Some(7), 1), say(Some(8), 1));
+    assert_ne!(say(None, 1), say(None, 2));
+    assert_eq!(say(None, 1), say(None, 1));
+}
+
+#[test]
+fn only_what_changed_is_read() {
+    let engine = engine(&LoadOptions::default());
+    let mut session = engine.session();
+    let (prompt, _) = reference("long");
+    let options = GenerateOptions { max_tokens: Some(4), ignore_end: true, ..greedy() };
+    let fresh = generate(&mut session, &prompt, &options);
+    assert_eq!((fresh.reused, session.rows()), (0, prompt.len() as u64 + 3), "the last token is not read");
+
+    // The same beginning, then something else.
+    let rows = session.rows();
+    let mut other = prompt[..300].to_vec();
+    other.extend_from_slice(&prompt[..20]);
+    let reused = generate(&mut session, &other, &options);
+    assert_eq!((reused.reused, session.rows() - rows), (300, 20 + 3));
+    assert_eq!(reused.ids, generate(&mut engine.session(), &other, &options).ids, "as if it were read anew");
+
+    // The same prompt again: only its last token, for the logits.
+    let rows = session.rows();
+    let again = generate(&mut session, &other, &options);
+    assert_eq!((again.reused, session.rows() - rows), (other.len() - 1, 1 + 3));
+    assert_eq!(again.ids, reused.ids);
+}
+
+#[test]
+fn a_conversation_prefills_only_what_is_new() {
+    let engine = engine(&LoadOptions::default());
+    let mut session = engine.session();
+    let options = ChatOptions {
+        generate: GenerateOptions { max_tokens: Some(12), ..greedy() },
+        think: false,
+        ..ChatOptions::default()
+    };
+    let mut turn = |text: &str| {
+        pollster::block_on(async {
+            let mut reply = session.send(Message::user(text), &options).unwrap();
+            while let Some(delta) = reply.next().await {
+                delta.unwrap();
+            }
+            let (answer, usage) = (reply.parts().answer.clone(), reply.usage());
+            drop(reply);
+            (answer, usage, session.messages().len())
+        })
+    };
+    let (answer, first, messages) = turn("What is the capital of France? Answer in one word.");
+    assert_eq!((answer.as_str(), first.reused_tokens, messages), ("Paris", 0, 2));
+    let (_, second, messages) = turn("And of Italy?");
+    assert_eq!(messages, 4);
+    assert!(second.reused_tokens >= first.prompt_tokens, "{second:?} after {first:?}");
+}
+
+#[test]
+fn a_dropped_reply_leaves_the_session_valid() {
+    let engine = engine(&LoadOptions::default());
+    let (prompt, expected) = reference("long");
+    let options = GenerateOptions { max_tokens: Some(6), ignore_end: true, ..greedy() };
+    let mut session = engine.session();
+    {
+        // Dropped in the middle of reading the prompt: polled a few times and then forgotten.
+        let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
+        let mut step = pin!(generation.next());
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        for _ in 0..400 {
+            assert!(step.as_mut().poll(&mut context).is_pending(), "a step pauses between operations");
+        }
+    }
+    assert!(session.rows() > 0 && session.rows() < prompt.len() as u64, "some steps were finished");
+    let kept = session.rows() as usize;
+    let found = generate(&mut session, &prompt, &options);
+    assert_eq!((found.ids.as_slice(), found.reused), (&expected[..6], kept), "what was read is not lost");
+
+    let mut reply = session.send(Message::user("Hello"), &ChatOptions::default()).unwrap();
+    pollster::block_on(reply.next());
+    drop(reply);
+    assert_eq!(session.messages().len(), 2, "the reply so far is part of the conversation");
+    session.clear();
+    assert_eq!((session.messages().len(), session.history().len()), (0, 0));
+}
+
+#[test]
+fn the_context_is_a_limit() {
+    let engine = engine(&LoadOptions::default().context(64));
+    let mut session = engine.session();
+    let long: Vec<u32> = (0..64).map(|index| 300 + index).collect();
+    let error = session.generate(&long, &greedy(), SpecialOutput::Hidden).err().unwrap();
+    assert!(matches!(error, EngineError::ContextOverflow { tokens: 64, fits: 63, context: 64 }), "{error}");
+    let error = session.send(Message::user("word ".repeat(100)), &ChatOptions::default()).err().unwrap();
+    assert!(matches!(error, EngineError::ContextOverflow { .. }), "{error}");
+    assert!(session.messages().is_empty(), "what does not fit is no part of the conversation");
+
+    let options = GenerateOptions { ignore_end: true, ..greedy() };
+    let found = generate(&mut session, &long[..60], &options);
+    assert_eq!((found.ids.len(), found.reason), (4, FinishReason::Length));
+    assert!(matches!(session.generate(&[], &options, SpecialOutput::Hidden), Err(EngineError::EmptyPrompt)));
+
+    let path = format!("{}/../../testdata/gguf/{MODEL}.gguf", env!("CARGO_MANIFEST_DIR"));
+    let source = MemorySource::new(std::fs::read(path).unwrap());
+    let model = pollster::block_on(Model::open(Box::new(source))).unwrap();
+    let error = Engine::load(model, &LoadOptions::default().context(1_000_000)).unwrap_err();
+    assert!(matches!(error, EngineError::ContextTooLarge { asked: 1_000_000, most: 131_072 }));
+}
+
+#[test]
+fn log_probabilities_come_with_tokens() {
+    let engine = engine(&LoadOptions::default());
+    let (prompt, expected) = reference("chat");
+    let sampling = SamplingOptions { top_logprobs: Some(3), ..SamplingOptions::GREEDY };
+    let options = GenerateOptions { sampling, max_tokens: Some(1), ..GenerateOptions::default() };
+    let mut session = engine.session();
+    let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
+    let token = pollster::block_on(generation.next()).unwrap().unwrap();
+    assert_eq!((token.sampled.id, token.sampled.top.len()), (expected[0], 3));
+    assert_eq!(token.sampled.logprob, Some(token.sampled.top[0].logprob));
+    assert!(token.sampled.logprob.unwrap() <= 0.0);
+}
+
+#[test]
+fn no_tokens_asked_for_are_none() {
+    let engine = engine(&LoadOptions::default());
+    let prompt = ids(&engine, "Hello");
+    let found =
+        generate(&mut engine.session(), &prompt, &GenerateOptions { max_tokens: Some(0), ..greedy() });
+    assert_eq!((found.ids.len(), found.reason), (0, FinishReason::Length));
+}
+
+#[test]
+fn media_are_refused_until_they_can_be_read() {
+    let engine = engine(&LoadOptions::default());
+    let mut session = engine.session();
+    let picture = Message { images: vec!["aGk=".into()], ..Message::user("What is this?") };
+    let error = session.chat(&[picture], &ChatOptions::default()).err().unwrap();
+    assert!(matches!(error, EngineError::Media { message: 0 }));
+}
+
+#[test]
+fn thoughts_are_told_from_answers() {
+    let engine = engine(&LoadOptions::default());
+    let mut session = engine.session();
+    // The thought is opened by the history, so that the model need not know how to think.
+    let options = ChatOptions {
+        generate: GenerateOptions { max_tokens: Some(5), ..greedy() },
+        ..ChatOptions::default()
+    };
+    let mut reply = session.chat(&[Message::user("Hello")], &options).unwrap();
+    let mut text = String::new();
+    pollster::block_on(async {
+        while let Some(delta) = reply.next().await {
+            match delta.unwrap() {
+                Delta::Answer(part) | Delta::Thought(part) => text.push_str(&part),
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+    assert_eq!(reply.parts().answer.len() + reply.parts().thought.len(), text.len());
+    assert_eq!(reply.ids().len(), reply.usage().generated_tokens);
+}
