@@ -1,9 +1,10 @@
-//! The project's own commands: `cargo xtask run`, `cargo xtask test`, `cargo xtask fuzz`.
+//! The project's own commands: `cargo xtask run`, `test`, `fuzz`, `goldens`.
 //!
 //! Each of them first installs what is missing, so that a new machine needs nothing but Rust,
 //! a C compiler, Node and Python.
 
 mod fuzz;
+mod goldens;
 mod run;
 mod setup;
 mod shell;
@@ -19,6 +20,7 @@ Usage: cargo xtask <COMMAND>
   run [ARGUMENTS]   build and start rullama; arguments go to the command line program
   test              check format, lints, tests, documentation and the wasm build
   fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
+  goldens           say how the test data were made, and check that they are untouched
   setup             only install what is missing
 ";
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
             Ok(seconds) => fuzz::run(seconds),
             Err(_) => return usage(&format!("`{seconds}` is not a number of seconds")),
         },
+        ["goldens"] => goldens::run(),
         ["setup"] => setup::install(),
         ["help" | "--help" | "-h"] | [] => {
             shell::say(HELP);

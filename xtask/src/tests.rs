@@ -8,7 +8,11 @@ use crate::{
 };
 
 /// What also runs in a browser.
-const LIBRARIES: [&str; 3] = ["rullama-gguf", "rullama-tokenizer", "rullama-chat"];
+const LIBRARIES: [&str; 6] =
+    ["rullama-gguf", "rullama-tokenizer", "rullama-chat", "rullama-graph", "rullama-gemma", "rullama-engine"];
+
+/// A browser has no use for the CPU reference, which is the engine's default.
+const BROWSER: [&str; 3] = ["--no-default-features", "--features", "rullama-gguf/http,rullama-gguf/ollama"];
 
 /// Tests that passed and failed. A check without tests of its own counts as one.
 #[derive(Default)]
@@ -27,8 +31,8 @@ pub(crate) fn run() -> bool {
     tally.check("format", &["cargo", "fmt", "--all", "--check"], &[]);
     let clippy = ["cargo", "clippy", "--workspace", "--all-targets"];
     tally.check("lints", &[&clippy[..], &deny].concat(), &[]);
-    let clippy = ["cargo", "clippy", "--target", WASM, "--all-features"];
-    tally.check("lints for wasm", &[&clippy[..], &libraries, &deny].concat(), &[]);
+    let clippy = ["cargo", "clippy", "--target", WASM];
+    tally.check("lints for wasm", &[&clippy[..], &libraries, &BROWSER, &deny].concat(), &[]);
 
     if output(&["cargo", "nextest", "--version"]).is_some() {
         tally.check("tests", &["cargo", "nextest", "run", "--workspace", "--no-fail-fast"], &[]);
@@ -38,12 +42,16 @@ pub(crate) fn run() -> bool {
     }
     tally.check("documentation tests", &["cargo", "test", "--workspace", "--doc"], &[]);
 
-    let build = ["cargo", "build", "--target", WASM, "--all-features"];
-    tally.check("wasm build", &[&build[..], &libraries].concat(), &[]);
+    let build = ["cargo", "build", "--target", WASM];
+    tally.check("wasm build", &[&build[..], &libraries, &BROWSER].concat(), &[]);
     let runner = format!("node --no-warnings {}", root().join("xtask/wasi.mjs").display());
     let tests = ["cargo", "test", "--target", WASI, "--no-fail-fast", "--lib", "--tests"];
     let runner = [("CARGO_TARGET_WASM32_WASIP1_RUNNER", runner.as_str())];
-    tally.check("tests on wasm", &[&tests[..], &libraries].concat(), &runner);
+    tally.check(
+        "tests on wasm",
+        &[&tests[..], &libraries, &["--package", "rullama-reference"]].concat(),
+        &runner,
+    );
 
     let doc = ["cargo", "doc", "--workspace", "--no-deps"];
     tally.check("documentation", &doc, &[("RUSTDOCFLAGS", "--deny warnings")]);

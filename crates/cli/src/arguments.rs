@@ -183,19 +183,19 @@ pub(crate) struct SamplingArguments {
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u32>,
     /// 0 always takes the most probable token [default: 1]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = finite)]
     pub(crate) temperature: Option<f32>,
     /// Choose among the K most probable tokens; 0 for all [default: 64]
     #[arg(long, value_name = "K")]
     pub(crate) top_k: Option<u32>,
     /// Choose among the most probable tokens that together have probability P [default: 0.95]
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = finite)]
     pub(crate) top_p: Option<f32>,
     /// Drop tokens less probable than M times the most probable one [default: 0]
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = finite)]
     pub(crate) min_p: Option<f32>,
     /// Make tokens that occurred lately less probable; 1 for not at all [default: 1]
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", value_parser = finite)]
     pub(crate) repeat_penalty: Option<f32>,
     /// The same seed gives the same text [default: another each time]
     #[arg(long, value_name = "S")]
@@ -268,6 +268,12 @@ pub(crate) struct LogitsArguments {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
+}
+
+/// A number, and no infinity or worse.
+fn finite(text: &str) -> Result<f32, String> {
+    let number: f32 = text.parse().map_err(|_| "a number was expected".to_owned())?;
+    if number.is_finite() { Ok(number) } else { Err("a finite number was expected".to_owned()) }
 }
 
 /// What computes.

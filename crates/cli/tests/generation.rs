@@ -209,7 +209,8 @@ fn mistakes_are_told() {
     refuse(&["generate", &tiny, "--ids", "2", "--prompt", "Hello"], 2, "cannot be used with");
     refuse(&["generate", &tiny, "--ids", "2", "--kv", "f8"], 2, "f8");
     refuse(&["generate", &tiny, "--ids", "2", "--temperature", "-1"], 2, "");
-    refuse(&["generate", &tiny, "--ids", "2", "--top-p", "NaN"], 1, "top_p");
+    refuse(&["generate", &tiny, "--ids", "2", "--top-p", "NaN"], 2, "finite");
+    refuse(&["generate", &tiny, "--ids", "2", "--top-p", "7"], 1, "top_p");
     refuse(&["generate", &tiny, "--ids", "99999"], 1, "token 99999");
     refuse(
         &["generate", &tiny, "--prompt", "Hello there", "--raw", "--context", "2"],

@@ -37,8 +37,9 @@ pub use logprob::TokenLogprob;
 /// A seed and logits that are the same to the bit give the same tokens on every platform and in every
 /// build of this version: random numbers and exponentials are computed here, not by the platform.
 ///
-/// Time is linear in the size of the vocabulary, and nothing is allocated after the first tokens, unless
-/// log-probabilities are asked for or the filters keep more tokens than ever before.
+/// Time is linear in the size of the vocabulary; what the filters keep is sorted besides. Nothing is
+/// allocated after the first tokens, unless log-probabilities are asked for or the filters keep more
+/// tokens than ever before.
 ///
 /// ```
 /// use rullama_engine::{Sampler, SamplingOptions};

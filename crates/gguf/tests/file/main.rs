@@ -1,5 +1,7 @@
 //! Reading and writing whole files: right ones, wrong ones, split ones, far ones.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod common;
 #[cfg(not(target_family = "wasm"))]
 mod disk;
