@@ -160,12 +160,15 @@ impl<'s> Generation<'s> {
         if self.finished.is_some() && !stopped {
             // What had been held back is text after all, unless it completes a stop string.
             let rest = self.decoder.finish().to_owned();
-            let released = self.stop.push(&rest);
-            text.push_str(released.text);
-            if released.stopped {
+            let mut ended = false;
+            let mut take = |released: Released<'_>| {
+                text.push_str(released.text);
+                ended |= released.stopped;
+            };
+            take(self.stop.push(&rest));
+            take(self.stop.finish());
+            if ended {
                 self.finished = Some(FinishReason::Stop);
-            } else {
-                text.push_str(self.stop.finish().text);
             }
         }
         Ok(Token { sampled, text })

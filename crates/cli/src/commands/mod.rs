@@ -28,7 +28,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(&arguments).await,
         Command::Generate(arguments) => generate::run(&arguments).await,
         Command::Logits(arguments) => logits::run(&arguments).await,
-        Command::Synth(arguments) => synth::run(arguments).await,
+        Command::Synth(arguments) => synth::run(&arguments).await,
     }
 }
 

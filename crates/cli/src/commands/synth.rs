@@ -19,21 +19,7 @@ use rullama_synth::{Plan, SynthError, SynthOptions};
 
 use crate::{arguments::SynthArguments, failure::Failure, model, output};
 
-pub(super) async fn run(arguments: SynthArguments) -> Result<(), Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    // Not awaited: it ends with the program.
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            stopped.store(true, Ordering::Relaxed);
-        }
-    });
-    tokio::task::spawn_blocking(move || synthesise(&arguments, &stop))
-        .await
-        .map_err(|error| Failure::new("the model could not be made").caused_by(error))?
-}
-
-fn synthesise(arguments: &SynthArguments, stop: &AtomicBool) -> Result<(), Failure> {
+pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
     let path = &arguments.output;
     let options = SynthOptions {
         mix: arguments.format,
@@ -46,14 +32,25 @@ fn synthesise(arguments: &SynthArguments, stop: &AtomicBool) -> Result<(), Failu
     let plan = rullama_synth::plan(arguments.preset, &options)
         .map_err(|error| Failure::new("the model cannot be made").caused_by(error))?;
     let (tensors, parameters, needed) = (plan.tensors().len(), plan.parameters(), plan.data_bytes());
+    let bar = model::progress(&path.display().to_string(), needed);
 
-    let bytes = write(plan, &target, path, stop).map_err(|error| match error {
-        _ if stop.load(Ordering::Relaxed) => {
-            Failure::new(format!("`{}` was not written: you stopped it", path.display()))
+    let stop = stop_on_interrupt();
+    let (in_writer, its_bar) = (Arc::clone(&stop), bar.clone());
+    let writing = tokio::task::spawn_blocking(move || {
+        write(plan, &target, &in_writer, |done| its_bar.set_position(done))
+    });
+    let result = writing.await;
+    bar.finish_and_clear();
+    let bytes = match result {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) if stop.load(Ordering::Relaxed) => {
+            return Err(Failure::new(format!("`{}` was not written: you stopped it", path.display())));
         }
-        SynthError::Write(WriteError::Io(error)) => refused(path, error, needed),
-        other => Failure::new(format!("`{}` cannot be written", path.display())).caused_by(other),
-    })?;
+        Ok(Err(SynthError::Write(WriteError::Io(error)))) => return Err(refused(path, error, needed)),
+        Ok(Err(error)) => return Err(Failure::new("the model cannot be made").caused_by(error)),
+        Err(error) => return Err(Failure::new("the model cannot be made").caused_by(error)),
+    };
+
     let took = started.elapsed().max(Duration::from_millis(1)).as_secs_f64();
     let rate = output::size((bytes as f64 / took) as u64);
     Ok(output::table(&[
@@ -62,6 +59,19 @@ fn synthesise(arguments: &SynthArguments, stop: &AtomicBool) -> Result<(), Failu
         vec!["size".to_owned(), output::size(bytes)],
         vec!["took".to_owned(), format!("{took:.1} s, {rate}/s")],
     ])?)
+}
+
+/// What becomes true when the user presses Ctrl-C.
+fn stop_on_interrupt() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    // Not awaited: it ends with the program.
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stopped.store(true, Ordering::Relaxed);
+        }
+    });
+    stop
 }
 
 /// The file that the new one replaces: where the path leads, if it is a link.
@@ -81,15 +91,17 @@ fn target(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Writes the model and returns the size of its file.
-fn write(plan: Plan, target: &Path, shown: &Path, stop: &AtomicBool) -> Result<u64, SynthError> {
+fn write(
+    plan: Plan,
+    target: &Path,
+    stop: &AtomicBool,
+    progress: impl Fn(u64) + Send,
+) -> Result<u64, SynthError> {
     let io = |error: io::Error| SynthError::Write(WriteError::Io(error));
     let (partial, file) = Partial::create(target).map_err(io)?;
-    let bar = model::progress(&shown.display().to_string(), plan.data_bytes());
     // Weights come in large pieces; this is for the padding between them.
     let mut output = BufWriter::with_capacity(1 << 16, Stoppable { output: file, stop });
-    let result = plan.write(&mut output, |done, _| bar.set_position(done));
-    bar.finish_and_clear();
-    result?;
+    plan.write(&mut output, move |done, _| progress(done))?;
     let file = output.into_inner().map_err(|error| io(error.into_error()))?.output;
     let bytes = file.metadata().map_err(io)?.len();
     // Closed first: some systems do not rename a file that is open.
