@@ -2,7 +2,9 @@
 
 use rullama_tokenizer::{SpecialOutput, StreamDecoder};
 
-use crate::{EngineError, GenerateOptions, Logits, RepetitionGuard, Sampled, Sampler, Session, StopStrings};
+use crate::{
+    EngineError, GenerateOptions, Logits, Released, RepetitionGuard, Sampled, Sampler, Session, StopStrings,
+};
 
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
