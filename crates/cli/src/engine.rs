@@ -1,11 +1,14 @@
 //! An engine and its options from the command line.
 
 use std::{
+    cell::Cell,
     hash::{BuildHasher as _, Hasher as _, RandomState},
+    io::{self, IsTerminal as _},
     time::{Duration, Instant},
 };
 
-use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions, Session};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -67,8 +70,36 @@ fn given(arguments: &SamplingArguments) -> Map<String, Value> {
     }
 }
 
+/// A conversation with a seed of its own, whose slow steps show that they go on.
+pub(crate) fn session(engine: &Engine) -> Session {
+    let mut session = engine.session();
+    session.set_seed(random_seed());
+    if io::stderr().is_terminal() {
+        let started = Cell::new(Instant::now());
+        let bar = ProgressBar::hidden().with_style(ProgressStyle::default_spinner());
+        session.watch(move |progress| {
+            if progress.done == 1 {
+                started.set(Instant::now());
+            }
+            // Shown only where a person would wonder.
+            if progress.done == progress.all {
+                bar.finish_and_clear();
+                bar.set_draw_target(ProgressDrawTarget::hidden());
+            } else if started.get().elapsed() > Duration::from_secs(1) {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+                bar.set_message(format!(
+                    "{} token(s): {} of {} operations",
+                    progress.rows, progress.done, progress.all
+                ));
+                bar.tick();
+            }
+        });
+    }
+    session
+}
+
 /// A number nobody can foresee, for replies without a seed of their own.
-pub(crate) fn random_seed() -> u64 {
+fn random_seed() -> u64 {
     // The standard library keys its hash maps from the system's source of chance.
     RandomState::new().build_hasher().finish()
 }

@@ -1,11 +1,25 @@
 //! What the engine asks of whatever computes: a cache that can be set back, and steps.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, rc::Rc};
 
 use crate::EngineError;
 
 /// Work under way. Not `Send`: a browser's promises are not either.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + 'a>>;
+
+/// How far a step has got. On a CPU a step of a large model takes seconds, and people want to see that it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepProgress {
+    /// Rows of the step.
+    pub rows: usize,
+    /// Operations done.
+    pub done: usize,
+    /// All operations.
+    pub all: usize,
+}
+
+/// Someone who is told how far steps have got.
+pub type Watcher = Rc<dyn Fn(StepProgress)>;
 
 /// Logits of some rows, one after another.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +64,9 @@ pub trait State {
     /// Forgets what follows the first `len` tokens. Some memories cannot be set back that far and forget more;
     /// [`len`](Self::len) tells.
     fn truncate(&mut self, len: usize);
+
+    /// Tells `watcher` how far steps have got, where steps take long enough for that to matter.
+    fn watch(&mut self, watcher: Watcher);
 
     /// Reads `ids` and gives the logits of the last of them, or of all. If it fails or is dropped halfway,
     /// nothing was read.

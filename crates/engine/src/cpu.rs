@@ -5,9 +5,9 @@ use std::rc::Rc;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_graph::Graph;
-use rullama_reference::{Caches, Step, Weights, run};
+use rullama_reference::{Caches, Step, Watch, Weights, run};
 
-use crate::{Backend, EngineError, KvFormat, Logits, State, backend::Pending};
+use crate::{Backend, EngineError, KvFormat, Logits, Pending, State, StepProgress, Watcher};
 
 /// Rows of a step while a prompt is read. Larger steps decode the weights less often; smaller ones can be
 /// cancelled sooner.
@@ -45,7 +45,11 @@ impl Cpu {
 
 impl Backend for Cpu {
     fn state(&self) -> Box<dyn State> {
-        Box::new(CpuState { caches: Caches::new(&self.shared.last, self.kv), shared: self.shared.clone() })
+        Box::new(CpuState {
+            caches: Caches::new(&self.shared.last, self.kv),
+            shared: self.shared.clone(),
+            watcher: None,
+        })
     }
 
     fn rows_at_once(&self) -> usize {
@@ -56,6 +60,21 @@ impl Backend for Cpu {
 struct CpuState {
     shared: Rc<Shared>,
     caches: Caches,
+    watcher: Option<Watcher>,
+}
+
+/// Hands the interpreter's progress on.
+struct Progress {
+    rows: usize,
+    watcher: Option<Watcher>,
+}
+
+impl Watch for Progress {
+    fn progress(&mut self, done: usize, all: usize) {
+        if let Some(watcher) = &self.watcher {
+            watcher(StepProgress { rows: self.rows, done, all });
+        }
+    }
 }
 
 impl State for CpuState {
@@ -67,11 +86,16 @@ impl State for CpuState {
         self.caches.truncate(len);
     }
 
+    fn watch(&mut self, watcher: Watcher) {
+        self.watcher = Some(watcher);
+    }
+
     fn step<'a>(&'a mut self, ids: &'a [u32], all: bool) -> Pending<'a, Logits> {
         Box::pin(async move {
             let Shared { weights, last, all: every } = &*self.shared;
             let graph = if all { every } else { last };
-            let logits = run(graph, weights, &mut self.caches, &Step::tokens(ids), &mut ())
+            let mut progress = Progress { rows: ids.len(), watcher: self.watcher.clone() };
+            let logits = run(graph, weights, &mut self.caches, &Step::tokens(ids), &mut progress)
                 .await
                 .map_err(|error| EngineError::Step { code: error.code(), source: Box::new(error) })?;
             let vocabulary = logits.width();

@@ -1,10 +1,13 @@
 //! One conversation's state.
 
+use std::rc::Rc;
+
 use rullama_chat::{Conversation, Message, Prompt, Tool, render};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 
 use crate::{
-    Engine, EngineError, GenerateOptions, Generation, Logits, Reply, State, generation::GenerationSetup,
+    Engine, EngineError, GenerateOptions, Generation, Logits, Reply, State, StepProgress,
+    generation::GenerationSetup,
 };
 
 /// What a conversation is answered with.
@@ -62,6 +65,11 @@ impl Session {
     /// Rows computed since the session began: what reading costs, and what a shared beginning saves.
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Tells `watcher` how far each step has got, on backends whose steps take long.
+    pub fn watch(&mut self, watcher: impl Fn(StepProgress) + 'static) {
+        self.state.watch(Rc::new(watcher));
     }
 
     /// Forgets everything.

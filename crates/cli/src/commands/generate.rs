@@ -107,8 +107,7 @@ async fn chat(
     options: &ChatOptions,
     quiet: bool,
 ) -> Result<Outcome, Failure> {
-    let mut session = engine.session();
-    session.set_seed(engine::random_seed());
+    let mut session = engine::session(engine);
     let mut clock = Laps::start();
     let mut reply = session.chat(&request.messages, options)?;
     reply.read_prompt().await?;
@@ -140,8 +139,7 @@ async fn continue_ids(
     options: &GenerateOptions,
     quiet: bool,
 ) -> Result<Outcome, Failure> {
-    let mut session = engine.session();
-    session.set_seed(engine::random_seed());
+    let mut session = engine::session(engine);
     let mut clock = Laps::start();
     let mut generation = session.generate(ids, options, SpecialOutput::Hidden)?;
     generation.read_prompt().await?;

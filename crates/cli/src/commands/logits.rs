@@ -9,7 +9,7 @@ use crate::{arguments::LogitsArguments, engine, failure::Failure, model, output}
 pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
     let engine = engine::load(opened, &arguments.load)?;
-    let logits = engine.session().logits(&arguments.ids, arguments.all).await?;
+    let logits = engine::session(&engine).logits(&arguments.ids, arguments.all).await?;
     let out = &arguments.out;
     write(out, &logits)
         .map_err(|error| Failure::new(format!("`{}` cannot be written", out.display())).caused_by(error))?;

@@ -114,9 +114,7 @@ struct Chat {
 
 impl Chat {
     fn new(engine: &Engine, opening: Vec<Message>, options: ChatOptions, verbose: bool) -> Self {
-        let mut session = engine.session();
-        session.set_seed(engine::random_seed());
-        Self { session, messages: opening.clone(), opening, options, verbose }
+        Self { session: engine::session(engine), messages: opening.clone(), opening, options, verbose }
     }
 
     /// Sends a message and shows the reply, until it ends or is interrupted.
