@@ -19,7 +19,6 @@ fn testdata(name: &str) -> Model {
 #[derive(Default)]
 struct Change<'a> {
     remove: &'a [&'a str],
-    #[expect(clippy::type_complexity, reason = "a list of settings, written once")]
     set: Option<&'a dyn Fn(&mut Writer)>,
     reshape: &'a [(&'a str, &'a [u64])],
     rename: &'a [(&'a str, &'a str)],
