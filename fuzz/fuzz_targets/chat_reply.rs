@@ -6,8 +6,30 @@ use rullama_chat::{ReplyOptions, ReplyParser, ReplyParts, Tool};
 
 /// Text made of what means something in a reply, which arbitrary bytes would seldom spell.
 const WORDS: [&str; 24] = [
-    "<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<|\"|>", "thought\n", "call:",
-    "f", "{", "}", "[", "]", ":", ",", "'", "\"", "\\", " ", "\n", "a", "1", "<", "é",
+    "<|channel>",
+    "<channel|>",
+    "<|tool_call>",
+    "<tool_call|>",
+    "<|tool_response>",
+    "<|\"|>",
+    "thought\n",
+    "call:",
+    "f",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "'",
+    "\"",
+    "\\",
+    " ",
+    "\n",
+    "a",
+    "1",
+    "<",
+    "é",
 ];
 
 fn parse(options: ReplyOptions<'_>, chunks: impl Iterator<Item = String>) -> ReplyParts {

@@ -62,8 +62,11 @@ fn build() -> Result<Vec<u8>, rullama_gguf::WriteError> {
     writer.set("gemma4.wide", [1u64, 2].as_slice())?;
     writer.set("tokenizer.ggml.tokens", ["<pad>", "", "▁the", "\n"].as_slice())?;
     writer.set("tokenizer.ggml.merges", ["▁ the", "t h"].as_slice())?;
-    let tensors: [(&str, &[u64], Format); 3] =
-        [("norm", &[5], Format::F32), ("matrix", &[256, 3], Format::Q4_K), ("experts", &[32, 2, 2], Format::Q8_0)];
+    let tensors: [(&str, &[u64], Format); 3] = [
+        ("norm", &[5], Format::F32),
+        ("matrix", &[256, 3], Format::Q4_K),
+        ("experts", &[32, 2, 2], Format::Q8_0),
+    ];
     for (name, dims, format) in tensors {
         writer.add_tensor(name, dims, format)?;
     }

@@ -1,7 +1,7 @@
 //! The project's own commands: `cargo xtask run`, `test`, `fuzz`, `goldens`.
 //!
-//! Each of them first installs what is missing, so that a new machine needs nothing but Rust,
-//! a C compiler, Node and Python.
+//! `run` and `test` first install what is missing, so that a new machine needs nothing but Rust, a C compiler, Node
+//! and Python.
 
 mod fuzz;
 mod goldens;
@@ -28,8 +28,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["run", rest @ ..] => setup::install() && run::run(rest),
-        ["test"] => setup::install() && tests::run(),
+        // The second pair of dashes is cargo's custom, not an argument of ours.
+        ["run", "--", rest @ ..] | ["run", rest @ ..] => setup::install() && run::run(rest),
+        ["test"] => tests::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

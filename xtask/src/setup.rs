@@ -54,7 +54,9 @@ fn system_packages() {
         return;
     }
     let missing: Vec<&str> = PACKAGES.into_iter().filter(|package| !is_installed(package)).collect();
-    if missing.is_empty() {
+    // What could not be had the last time is not asked for again each time.
+    let given_up = root().join("target/packages-not-found");
+    if missing.is_empty() || fs::read_to_string(&given_up).is_ok_and(|list| list == missing.join(" ")) {
         return;
     }
     let is_root = output(&["id", "-u"]).is_some_and(|user| user.trim() == "0");
@@ -66,16 +68,21 @@ fn system_packages() {
     } else {
         &["sudo", "--non-interactive"]
     };
-    let update = [sudo, &["apt-get", "update", "--quiet"]].concat();
-    let install =
-        [sudo, &["apt-get", "install", "--quiet", "--yes", "--no-install-recommends"], &missing].concat();
-    if !(run(&update) && run(&install)) {
-        complain(&format!(
-            "note: some system packages could not be installed. Install them with:\n  \
-             sudo apt-get update\n  sudo apt-get install {}",
-            missing.join(" ")
-        ));
+    run(&[sudo, &["apt-get", "update", "--quiet"]].concat());
+    // One by one, so that one that does not exist here does not keep the others away.
+    let install = ["apt-get", "install", "--quiet", "--yes", "--no-install-recommends"];
+    let failed: Vec<&str> =
+        missing.into_iter().filter(|package| !run(&[sudo, &install, &[package]].concat())).collect();
+    if failed.is_empty() {
+        return;
     }
+    let list = failed.join(" ");
+    complain(&format!(
+        "note: some system packages could not be installed. Install them with:\n  \
+         sudo apt-get update\n  sudo apt-get install {list}"
+    ));
+    // Nothing is lost when this cannot be written but some time.
+    let _ = fs::create_dir_all(root().join("target")).and_then(|()| fs::write(given_up, list));
 }
 
 fn is_installed(package: &str) -> bool {

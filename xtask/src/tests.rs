@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::{
-    setup::{WASI, WASM},
+    setup::{self, WASI, WASM},
     shell::{command, output, root, run_reading, say},
 };
 
@@ -28,7 +28,18 @@ pub(crate) fn run() -> bool {
     let libraries: Vec<&str> = LIBRARIES.iter().flat_map(|name| ["--package", name]).collect();
     let deny = ["--", "--deny", "warnings"];
 
+    if !setup::install() {
+        tally.failed += 1;
+    }
     tally.check("format", &["cargo", "fmt", "--all", "--check"], &[]);
+    // The fuzz targets are a workspace of their own; that they compile is all that a stable toolchain can tell.
+    let fuzz = ["--manifest-path", "fuzz/Cargo.toml"];
+    tally.check("format of fuzz targets", &[&["cargo", "fmt", "--check"], &fuzz[..]].concat(), &[]);
+    tally.check(
+        "fuzz targets",
+        &[&["cargo", "check", "--target-dir", "target/fuzz"], &fuzz[..]].concat(),
+        &[],
+    );
     let clippy = ["cargo", "clippy", "--workspace", "--all-targets"];
     tally.check("lints", &[&clippy[..], &deny].concat(), &[]);
     let clippy = ["cargo", "clippy", "--target", WASM];

@@ -103,8 +103,8 @@ pub(crate) struct DetokenizeArguments {
     #[arg(help = MODEL_HELP)]
     pub(crate) model: OsString,
     /// Token ids, separated by commas
-    #[arg(long, required = true, value_delimiter = ',', num_args = 1..)]
-    pub(crate) ids: Vec<u32>,
+    #[arg(long, value_name = "1,2,3", value_parser = id_list)]
+    pub(crate) ids: IdList,
     /// Print JSON: {"text": "..."}
     #[arg(long)]
     pub(crate) json: bool,
@@ -179,27 +179,27 @@ pub(crate) struct LoadArguments {
 /// How tokens are chosen. What is not given has the model's own default, or else Ollama's.
 #[derive(Debug, Args)]
 pub(crate) struct SamplingArguments {
-    /// Most tokens to generate [default: until the model ends, or the context is full]
-    #[arg(long, value_name = "N")]
-    pub(crate) max_tokens: Option<u32>,
+    /// Most tokens to generate; -1 for no limit but the context [default: -1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) max_tokens: Option<i64>,
     /// 0 always takes the most probable token [default: 1]
-    #[arg(long, value_name = "T", value_parser = finite)]
+    #[arg(long, value_name = "T", value_parser = finite, allow_negative_numbers = true)]
     pub(crate) temperature: Option<f32>,
     /// Choose among the K most probable tokens; 0 for all [default: 64]
-    #[arg(long, value_name = "K")]
-    pub(crate) top_k: Option<u32>,
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    pub(crate) top_k: Option<i64>,
     /// Choose among the most probable tokens that together have probability P [default: 0.95]
-    #[arg(long, value_name = "P", value_parser = finite)]
+    #[arg(long, value_name = "P", value_parser = finite, allow_negative_numbers = true)]
     pub(crate) top_p: Option<f32>,
     /// Drop tokens less probable than M times the most probable one [default: 0]
-    #[arg(long, value_name = "M", value_parser = finite)]
+    #[arg(long, value_name = "M", value_parser = finite, allow_negative_numbers = true)]
     pub(crate) min_p: Option<f32>,
     /// Make tokens that occurred lately less probable; 1 for not at all [default: 1]
-    #[arg(long, value_name = "R", value_parser = finite)]
+    #[arg(long, value_name = "R", value_parser = finite, allow_negative_numbers = true)]
     pub(crate) repeat_penalty: Option<f32>,
-    /// The same seed gives the same text [default: another each time]
-    #[arg(long, value_name = "S")]
-    pub(crate) seed: Option<u64>,
+    /// The same seed gives the same text; -1 for another each time [default: -1]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) seed: Option<i128>,
     /// End the reply before this text; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) stop: Vec<String>,
@@ -233,11 +233,11 @@ pub(crate) struct GenerateArguments {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
     /// Continue the prompt as it is, instead of answering it
-    #[arg(long, requires = "prompt")]
+    #[arg(long, requires = "prompt", conflicts_with_all = ["ids", "messages"])]
     pub(crate) raw: bool,
     /// Token ids to continue as they are, separated by commas
-    #[arg(long, value_delimiter = ',', num_args = 1..)]
-    pub(crate) ids: Option<Vec<u32>>,
+    #[arg(long, value_name = "1,2,3", value_parser = id_list)]
+    pub(crate) ids: Option<IdList>,
     /// A JSON file with messages as in Ollama's /api/chat; - for standard input
     #[arg(long, value_name = "F.json")]
     pub(crate) messages: Option<PathBuf>,
@@ -258,8 +258,8 @@ pub(crate) struct LogitsArguments {
     #[arg(help = MODEL_HELP)]
     pub(crate) model: OsString,
     /// Token ids, separated by commas
-    #[arg(long, required = true, value_delimiter = ',', num_args = 1..)]
-    pub(crate) ids: Vec<u32>,
+    #[arg(long, value_name = "1,2,3", value_parser = id_list)]
+    pub(crate) ids: IdList,
     /// The logits of every token instead of the last
     #[arg(long)]
     pub(crate) all: bool,
@@ -268,6 +268,20 @@ pub(crate) struct LogitsArguments {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
+    /// Print JSON: {"rows": n, "vocabulary": n, "path": "..."}
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Token ids.
+#[derive(Debug, Clone)]
+pub(crate) struct IdList(pub(crate) Vec<u32>);
+
+/// Reads ids with commas between them; spaces, and a comma at the end, do no harm.
+fn id_list(text: &str) -> Result<IdList, String> {
+    let ids = text.split(',').map(str::trim).filter(|id| !id.is_empty());
+    let ids = ids.map(|id| id.parse().map_err(|_| format!("`{id}` is not a token id")));
+    ids.collect::<Result<_, _>>().map(IdList)
 }
 
 /// A number, and no infinity or worse.

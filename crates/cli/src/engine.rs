@@ -17,12 +17,17 @@ use crate::{
     model::Opened,
 };
 
-/// Makes an opened model ready to run.
-pub(crate) fn load(opened: Opened, arguments: &LoadArguments) -> Result<Engine, Failure> {
+/// Makes an opened model ready to run. Its own options may say how large its context is, unless the command line
+/// does.
+pub(crate) fn load(
+    opened: Opened,
+    arguments: &LoadArguments,
+    own_context: Option<u32>,
+) -> Result<Engine, Failure> {
     // The only one there is; the match asks for an answer when there are more.
     let BackendChoice::Cpu = arguments.backend;
     let mut options = LoadOptions::default().prompts(opened.prompt_variant());
-    options.context = arguments.context;
+    options.context = arguments.context.or(own_context);
     options.weight_memory = arguments.weight_memory.saturating_mul(1 << 20);
     options.kv = match arguments.kv {
         None | Some(KvChoice::F32) => KvFormat::F32,
@@ -34,9 +39,14 @@ pub(crate) fn load(opened: Opened, arguments: &LoadArguments) -> Result<Engine, 
 
 /// The options of a reply: the model's own, overlaid by those of the command line.
 pub(crate) fn options(opened: &Opened, arguments: &SamplingArguments) -> Result<GenerateOptions, Failure> {
-    let none = Map::new();
-    let model = opened.stored.as_ref().map_or(&none, |stored| &stored.params);
-    Ok(GenerateOptions::from_layers(model, &given(arguments))?.0)
+    let mut options = GenerateOptions::default();
+    if let Some(stored) = &opened.stored {
+        for warning in options.apply(&stored.params)? {
+            anstream::eprintln!("warning: a default of `{}`: {warning}", stored.name);
+        }
+    }
+    options.apply(&given(arguments)).map_err(|error| Failure::from(error).usage())?;
+    Ok(options)
 }
 
 /// What was given on the command line, in the words of Ollama's options.

@@ -13,11 +13,12 @@ pub(crate) struct Failure {
     message: String,
     cause: Option<Box<dyn Error + Send + Sync>>,
     hint: Option<String>,
+    status: u8,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: None, hint: None }
+        Self { message: message.into(), cause: None, hint: None, status: 1 }
     }
 
     pub(crate) fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
@@ -36,27 +37,40 @@ impl Failure {
         cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
+    /// Makes it a failure of the command line itself rather than of what it names.
+    pub(crate) fn usage(mut self) -> Self {
+        self.status = 2;
+        self
+    }
+
+    /// The exit status: 2 for usage, 1 for everything else.
+    pub(crate) fn status(&self) -> u8 {
+        self.status
+    }
+
     /// A failure from a library's error, with what to do about it.
     fn of(error: impl Error + 'static, hint: Option<String>) -> Self {
-        let message = error.to_string();
-        let mut causes = String::new();
-        let mut next = error.source();
-        while let Some(cause) = next {
-            causes.push_str(": ");
-            causes.push_str(&cause.to_string());
-            next = cause.source();
-        }
-        Self { message: message + &causes, cause: None, hint }
+        Self { message: chain(&error), cause: None, hint, status: 1 }
     }
+}
+
+/// An error with everything below it.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;
-        let mut next = self.cause.as_deref().map(|cause| cause as &dyn Error);
-        while let Some(cause) = next {
-            write!(f, ": {cause}")?;
-            next = cause.source();
+        if let Some(cause) = &self.cause {
+            write!(f, ": {}", chain(cause.as_ref()))?;
         }
         writeln!(f)?;
         if let Some(hint) = &self.hint {
@@ -103,19 +117,20 @@ impl From<StoreError> for Failure {
 
 impl From<TokenizerError> for Failure {
     fn from(error: TokenizerError) -> Self {
-        Self::of(error, None)
+        let hint = tokenizer_hint(&error);
+        Self::of(error, Some(hint))
     }
 }
 
 impl From<ChatError> for Failure {
     fn from(error: ChatError) -> Self {
-        Self::of(error, None)
+        Self::of(error, Some(CHAT_HINT.to_owned()))
     }
 }
 
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
-        Self::of(error, None)
+        Self::of(error, Some("`rullama generate --help` describes the options".to_owned()))
     }
 }
 
@@ -127,12 +142,29 @@ impl From<EngineError> for Failure {
             }
             EngineError::ContextTooLarge { most, .. } => Some(format!("--context {most} is the most")),
             EngineError::Model(_) => Some("`rullama inspect` shows what the file holds".to_owned()),
-            EngineError::Step { .. } => Some(
-                "the file may be damaged; `rullama models --verify` checks models in the store".to_owned(),
-            ),
+            EngineError::Tokenizer(error) => Some(tokenizer_hint(error)),
+            EngineError::Chat(_) => Some(CHAT_HINT.to_owned()),
+            EngineError::Step { code, .. } if code.starts_with("input.") => {
+                Some("`rullama tokenize` shows the ids of a text".to_owned())
+            }
+            EngineError::Step { .. } => Some("the file may be damaged; download or copy it again".to_owned()),
             _ => None,
         };
         Self::of(error, hint)
+    }
+}
+
+/// How messages and tools are written.
+pub(crate) const CHAT_HINT: &str =
+    r#"messages are written as in Ollama's /api/chat: [{"role": "user", "content": "…"}]"#;
+
+fn tokenizer_hint(error: &TokenizerError) -> String {
+    match error {
+        TokenizerError::UnknownId { .. } => "`rullama tokenize` shows the ids of a text".to_owned(),
+        _ => {
+            "only Gemma 4 files with their tokenizer can be used; `rullama inspect` shows what is in the file"
+                .to_owned()
+        }
     }
 }
 

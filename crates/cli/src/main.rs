@@ -31,8 +31,7 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             anstream::eprint!("{failure}");
-            // Status 2 is for a command line that cannot be understood, and given by the parser.
-            ExitCode::FAILURE
+            ExitCode::from(failure.status())
         }
     }
 }

@@ -40,7 +40,8 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     if is_address(text) {
         return open_address(text).await;
     }
-    if path.exists() || looks_like_a_path(path) {
+    // A folder may have the name of a model; what is no text can be nothing but a path.
+    if path.is_file() || looks_like_a_path(path) || argument.to_str().is_none() {
         let name = path.file_stem().unwrap_or(argument).to_string_lossy().into_owned();
         return Ok(Opened { model: open_path(path).await?, name, stored: None });
     }
@@ -83,6 +84,17 @@ async fn open_address(url: &str) -> Result<Opened, Failure> {
 impl Opened {
     pub(crate) fn tokenizer(&self) -> Result<Tokenizer, Failure> {
         Ok(Tokenizer::from_gguf(self.model.header())?)
+    }
+
+    /// Refuses what is no Gemma 4 model, for commands that would not notice.
+    pub(crate) fn check_architecture(&self) -> Result<(), Failure> {
+        let found =
+            self.model.metadata().optional_str("general.architecture").ok().flatten().unwrap_or_default();
+        if found.starts_with("gemma4") {
+            return Ok(());
+        }
+        Err(Failure::new(format!("the file holds a model of architecture `{found}`; `gemma4` was expected"))
+            .hint("give the file with the text model, not the one with its towers"))
     }
 
     /// The prompt style. For a model in the store this is Ollama's own rule; a file is judged by its

@@ -5,7 +5,12 @@ use std::path::Path;
 use rullama_chat::{ChatError, Message, Think, Tool};
 use serde_json::Value;
 
-use crate::{arguments::Switch, commands::read_input, failure::Failure, model::Opened};
+use crate::{
+    arguments::Switch,
+    commands::read_input,
+    failure::{CHAT_HINT, Failure},
+    model::Opened,
+};
 
 /// What a messages file may say: a list of messages, or a whole request for `/api/chat`.
 pub(crate) struct Request {
@@ -68,8 +73,12 @@ impl Request {
 }
 
 fn read_json(path: &Path) -> Result<Value, Failure> {
-    serde_json::from_slice(&read_input(path)?)
-        .map_err(|error| Failure::new(format!("`{}` is not JSON", path.display())).caused_by(error))
+    let bytes = read_input(path)?;
+    // Some editors begin a file with a mark of its encoding.
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    serde_json::from_slice(text).map_err(|error| {
+        Failure::new(format!("`{}` is not JSON", path.display())).caused_by(error).hint(CHAT_HINT)
+    })
 }
 
 /// Reads every element of a JSON list.
@@ -85,7 +94,13 @@ fn list<T>(
             Failure::new(message).hint(format!("{what} are written as in Ollama's /api/chat: [{{…}}, …]"))
         );
     };
-    elements.into_iter().map(|element| read(element).map_err(|error| in_file(path, error))).collect()
+    let read = |(index, element)| {
+        read(element).map_err(|error| {
+            let message = format!("`{}`, {what}[{index}] cannot be used", path.display());
+            Failure::new(message).caused_by(error).hint(CHAT_HINT)
+        })
+    };
+    elements.into_iter().enumerate().map(read).collect()
 }
 
 fn in_file(path: &Path, error: ChatError) -> Failure {

@@ -257,6 +257,7 @@ fn mistakes_end_with_their_status_and_a_hint() {
         (&["tokenize", "m", "text", "--file", "f"], 2),
         (&["detokenize", "m", "--ids", "1,x"], 2),
         (&["detokenize", "m", "--ids", "-1"], 2),
+        (&["detokenize", "m"], 2),
         (&["render", "m", "--messages", "f", "--think", "maybe"], 2),
         (&["frobnicate"], 2),
         (&["inspect", "no/such/file.gguf"], 1),

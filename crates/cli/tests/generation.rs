@@ -186,7 +186,7 @@ not reached
         "/set think on|off",
         "There is no option `nonsense`",
         "error: ",
-        "temperature        0.0",
+        "temperature        0\n",
         "of 131072 tokens used",
         "The conversation is forgotten.",
         "There is no command /frobnicate",
@@ -208,10 +208,15 @@ fn mistakes_are_told() {
     refuse(&["generate", &tiny], 2, "required");
     refuse(&["generate", &tiny, "--ids", "2", "--prompt", "Hello"], 2, "cannot be used with");
     refuse(&["generate", &tiny, "--ids", "2", "--kv", "f8"], 2, "f8");
-    refuse(&["generate", &tiny, "--ids", "2", "--temperature", "-1"], 2, "");
+    refuse(&["generate", &tiny, "--ids", "2", "--raw"], 2, "--raw");
+    refuse(&["generate", &tiny, "--ids", "2,x"], 2, "`x` is not a token id");
     refuse(&["generate", &tiny, "--ids", "2", "--top-p", "NaN"], 2, "finite");
-    refuse(&["generate", &tiny, "--ids", "2", "--top-p", "7"], 1, "top_p");
-    refuse(&["generate", &tiny, "--ids", "99999"], 1, "token 99999");
+    refuse(&["generate", &tiny, "--ids", "2", "--top-p", "7"], 2, "top_p");
+    refuse(
+        &["generate", &tiny, "--ids", "99999"],
+        1,
+        "the model cannot go on: token 99999 does not exist; the vocabulary has 2048\n",
+    );
     refuse(
         &["generate", &tiny, "--prompt", "Hello there", "--raw", "--context", "2"],
         1,

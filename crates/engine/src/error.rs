@@ -31,7 +31,7 @@ pub enum EngineError {
     Sample(#[from] SampleError),
 
     /// A step failed, in the backend's own way.
-    #[error("{source}")]
+    #[error("the model cannot go on")]
     Step {
         /// What kind of failure it was, as [`code`](Self::code) gives it.
         code: &'static str,

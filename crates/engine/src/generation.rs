@@ -121,6 +121,10 @@ impl<'s> Generation<'s> {
         Some(self.advance().await)
     }
 
+    pub(crate) fn session_mut(&mut self) -> &mut Session {
+        self.session
+    }
+
     /// The session, with the conversation as far as it got.
     pub(crate) fn into_session(self) -> &'s mut Session {
         self.session

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use rullama_chat::{Delta, Prompt, ReplyOptions, ReplyParser, ReplyParts};
+use rullama_chat::{Delta, Message, Prompt, ReplyOptions, ReplyParser, ReplyParts};
 use rullama_tokenizer::SpecialOutput;
 
 use crate::{
-    ChatOptions, EngineError, FinishReason, Generation, Session, Usage, generation::GenerationSetup,
+    ChatOptions, EngineError, FinishReason, Generation, Sampled, Session, Usage, generation::GenerationSetup,
 };
 
 /// A model's answer as it is written. Dropping it stops the model; what it had written stays in the
@@ -16,7 +16,7 @@ pub struct Reply<'s> {
     parser: Option<ReplyParser>,
     ready: VecDeque<Delta>,
     parts: ReplyParts,
-    ids: Vec<u32>,
+    tokens: Vec<Sampled>,
     /// Whether the reply becomes one of the session's messages.
     keep: bool,
 }
@@ -27,7 +27,6 @@ impl<'s> Reply<'s> {
         prompt: Prompt,
         ids: Vec<u32>,
         options: &ChatOptions,
-        keep: bool,
     ) -> Result<Self, EngineError> {
         let parser = ReplyParser::new(ReplyOptions {
             think: options.think,
@@ -36,22 +35,23 @@ impl<'s> Reply<'s> {
         });
         let guard = !options.generate.ignore_end;
         let setup = GenerationSetup { options: &options.generate, special: SpecialOutput::ForParser, guard };
-        if let Err(error) = session.check_length(&ids, 1) {
-            // The message that made the conversation too long is not part of it.
-            if keep {
-                session.messages.pop();
-            }
-            return Err(error);
-        }
         let generation = Generation::new(session, ids, setup)?;
         Ok(Self {
             generation: Some(generation),
             parser: Some(parser),
             ready: VecDeque::new(),
             parts: ReplyParts::default(),
-            ids: Vec::new(),
-            keep,
+            tokens: Vec::new(),
+            keep: false,
         })
+    }
+
+    /// Makes the message that is answered, and in the end the answer, part of the session's conversation.
+    pub(crate) fn keep_after(&mut self, message: Message) {
+        if let Some(generation) = &mut self.generation {
+            generation.session_mut().messages.push(message);
+            self.keep = true;
+        }
     }
 
     /// Reads the prompt. [`next`](Self::next) does the same when it was not done before.
@@ -74,7 +74,7 @@ impl<'s> Reply<'s> {
             };
             match generation.next().await {
                 Some(Ok(token)) => {
-                    self.ids.push(token.sampled.id);
+                    self.tokens.push(token.sampled);
                     self.ready.extend(parser.push(&token.text));
                 }
                 Some(Err(error)) => {
@@ -91,9 +91,14 @@ impl<'s> Reply<'s> {
         &self.parts
     }
 
-    /// The tokens generated so far.
-    pub fn ids(&self) -> &[u32] {
-        &self.ids
+    /// The tokens generated so far, with log-probabilities where these were asked for.
+    pub fn tokens(&self) -> &[Sampled] {
+        &self.tokens
+    }
+
+    /// The ids of the tokens generated so far.
+    pub fn ids(&self) -> Vec<u32> {
+        self.tokens.iter().map(|token| token.id).collect()
     }
 
     /// Why it ended, once it has.
@@ -116,7 +121,10 @@ impl Drop for Reply<'_> {
         let rest = self.parser.take().into_iter().flat_map(ReplyParser::finish);
         self.parts.extend(self.ready.drain(..).chain(rest));
         let parts = std::mem::take(&mut self.parts);
-        if let Some(generation) = self.generation.take() {
+        // Stopped before it had said anything, it said nothing.
+        if parts != ReplyParts::default()
+            && let Some(generation) = self.generation.take()
+        {
             generation.into_session().messages.push(parts.into_message());
         }
     }

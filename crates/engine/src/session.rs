@@ -81,22 +81,20 @@ impl Session {
     /// Adds a message to the conversation and begins the model's reply. The reply becomes part of the
     /// conversation, as far as it got.
     pub fn send(&mut self, message: Message, options: &ChatOptions) -> Result<Reply<'_>, EngineError> {
-        self.messages.push(message);
-        let messages = self.messages.clone();
-        match self.prepare(&messages, options) {
-            Ok((prompt, ids)) => Reply::new(self, prompt, ids, options, true),
-            Err(error) => {
-                self.messages.pop();
-                Err(error)
-            }
-        }
+        let mut messages = self.messages.clone();
+        messages.push(message.clone());
+        let (prompt, ids) = self.prepare(&messages, options)?;
+        let mut reply = Reply::new(self, prompt, ids, options)?;
+        // From here on nothing can fail, so that a message that cannot be answered is no part of the conversation.
+        reply.keep_after(message);
+        Ok(reply)
     }
 
     /// Begins the reply to a whole conversation. What it has in common with what was read before is not read
     /// again.
     pub fn chat(&mut self, messages: &[Message], options: &ChatOptions) -> Result<Reply<'_>, EngineError> {
         let (prompt, ids) = self.prepare(messages, options)?;
-        Reply::new(self, prompt, ids, options, false)
+        Reply::new(self, prompt, ids, options)
     }
 
     /// Begins to continue `ids`, taken as they are.

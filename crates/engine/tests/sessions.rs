@@ -6,7 +6,8 @@ use std::{future::Future, pin::pin, task::Context};
 
 use rullama_chat::{Delta, Message};
 use rullama_engine::{
-    ChatOptions, Engine, EngineError, FinishReason, GenerateOptions, LoadOptions, SamplingOptions,
+    Backend, ChatOptions, Engine, EngineError, FinishReason, GenerateOptions, LoadOptions, Logits, Pending,
+    SamplingOptions, State, Watcher,
 };
 use rullama_gguf::{MemorySource, Model};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
@@ -248,25 +249,102 @@ fn media_are_refused_until_they_can_be_read() {
     assert!(matches!(error, EngineError::Media { message: 0 }));
 }
 
+/// A backend that always wants to say the same, whatever it reads.
+struct Scripted(Vec<u32>);
+
+struct ScriptedState {
+    script: Vec<u32>,
+    read: usize,
+    said: usize,
+}
+
+impl Backend for Scripted {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(ScriptedState { script: self.0.clone(), read: 0, said: 0 })
+    }
+
+    fn rows_at_once(&self) -> usize {
+        1000
+    }
+}
+
+impl State for ScriptedState {
+    fn len(&self) -> usize {
+        self.read
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.read = self.read.min(len);
+        self.said = 0;
+    }
+
+    fn watch(&mut self, _watcher: Watcher) {}
+
+    fn step<'a>(&'a mut self, ids: &'a [u32], _all: bool) -> Pending<'a, Logits> {
+        self.read += ids.len();
+        let mut values = vec![0.0; 2048];
+        values[self.script[self.said] as usize] = 10.0;
+        self.said += 1;
+        Box::pin(async { Ok(Logits { values, vocabulary: 2048 }) })
+    }
+}
+
+/// A session with a model that replies with this text.
+fn saying(text: &str) -> rullama_engine::Session {
+    let real = engine(&LoadOptions::default());
+    let script = real.tokenizer().encode(text, EncodeOptions::PART);
+    let path = format!("{}/../../testdata/gguf/{MODEL}.gguf", env!("CARGO_MANIFEST_DIR"));
+    let source = MemorySource::new(std::fs::read(path).unwrap());
+    let model = pollster::block_on(Model::open(Box::new(source))).unwrap();
+    Engine::with_backend(model, &LoadOptions::default(), |_, _| Ok(Box::new(Scripted(script))))
+        .unwrap()
+        .session()
+}
+
 #[test]
-fn thoughts_are_told_from_answers() {
-    let engine = engine(&LoadOptions::default());
-    let mut session = engine.session();
-    // The thought is opened by the history, so that the model need not know how to think.
-    let options = ChatOptions {
-        generate: GenerateOptions { max_tokens: Some(5), ..greedy() },
-        ..ChatOptions::default()
-    };
-    let mut reply = session.chat(&[Message::user("Hello")], &options).unwrap();
-    let mut text = String::new();
-    pollster::block_on(async {
-        while let Some(delta) = reply.next().await {
-            match delta.unwrap() {
-                Delta::Answer(part) | Delta::Thought(part) => text.push_str(&part),
-                other => panic!("{other:?}"),
+fn thoughts_calls_and_answers_are_told_apart() {
+    let text = "<|channel>thought\nHm.<channel|>Hi.<|tool_call>call:f{a:<|\"|>x<|\"|>}<tool_call|><turn|>";
+    let sampling = SamplingOptions { top_logprobs: Some(2), ..SamplingOptions::GREEDY };
+    let generate = GenerateOptions { sampling, ..GenerateOptions::default() };
+    for think in [true, false] {
+        let mut session = saying(text);
+        let options = ChatOptions { generate: generate.clone(), think, tools: Vec::new() };
+        let mut reply = session.send(Message::user("Hello"), &options).unwrap();
+        let mut deltas = Vec::new();
+        pollster::block_on(async {
+            while let Some(delta) = reply.next().await {
+                deltas.push(delta.unwrap());
             }
-        }
-    });
-    assert_eq!(reply.parts().answer.len() + reply.parts().thought.len(), text.len());
-    assert_eq!(reply.ids().len(), reply.usage().generated_tokens);
+        });
+        let parts = reply.parts().clone();
+        assert_eq!(parts.thought, if think { "Hm." } else { "" });
+        assert_eq!((parts.answer.as_str(), parts.calls.len()), ("Hi.", 1));
+        assert_eq!(parts.calls[0].function.arguments["a"], "x");
+        assert!(matches!(deltas.last(), Some(Delta::Call(_))));
+        assert_eq!(reply.finish_reason(), Some(FinishReason::Stop));
+        assert!(reply.tokens().iter().all(|token| token.logprob.is_some() && token.top.len() == 2));
+        assert_eq!(reply.ids().len(), reply.usage().generated_tokens);
+        drop(reply);
+        assert_eq!(session.messages()[1].tool_calls.len(), 1, "the reply is part of the conversation");
+    }
+}
+
+#[test]
+fn a_reply_that_goes_round_in_circles_is_ended() {
+    let mut session = saying(&"!".repeat(800));
+    let options = ChatOptions { generate: greedy(), ..ChatOptions::default() };
+    let mut reply = session.send(Message::user("Hello"), &options).unwrap();
+    pollster::block_on(async { while reply.next().await.is_some() {} });
+    assert_eq!(reply.finish_reason(), Some(FinishReason::Stop));
+    assert!(reply.ids().len() < 40, "{}", reply.ids().len());
+}
+
+#[test]
+fn a_message_that_cannot_be_answered_is_no_part_of_the_conversation() {
+    let mut session = engine(&LoadOptions::default()).session();
+    let sampling = SamplingOptions { top_p: 7.0, ..SamplingOptions::default() };
+    let options =
+        ChatOptions { generate: GenerateOptions { sampling, ..greedy() }, ..ChatOptions::default() };
+    assert!(matches!(session.send(Message::user("Hello"), &options), Err(EngineError::Option(_))));
+    assert!(session.messages().is_empty());
 }

@@ -154,6 +154,11 @@ fn layers(meta: &Metadata<'_>, count: u32) -> Result<Vec<LayerConfig>, GemmaErro
             let (keys, values) = (kind.key_width, kind.value_width);
             return Err(GemmaError::HeadWidths { layer, keys, values });
         }
+        // Every later product of heads and columns fits 32 bits; key heads are fewer than query heads.
+        let head_width = kind.key_width;
+        if u64::from(heads) * u64::from(head_width) > 1 << 24 {
+            return Err(GemmaError::TooWide { layer, heads, head_width });
+        }
         let kv = if index < owners {
             KvSource::Own
         } else {
@@ -165,7 +170,7 @@ fn layers(meta: &Metadata<'_>, count: u32) -> Result<Vec<LayerConfig>, GemmaErro
             window: kind.window,
             heads,
             kv_heads,
-            head_width: kind.key_width,
+            head_width,
             rope_base: kind.rope_base,
             feed_forward_width: feed_forward[index],
             kv,

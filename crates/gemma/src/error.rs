@@ -54,6 +54,17 @@ pub enum GemmaError {
         kv_heads: u32,
     },
 
+    /// Heads that are too many and too wide together.
+    #[error("layer {layer} has {heads} heads of {head_width} columns; at most 2^24 columns were expected")]
+    TooWide {
+        /// The layer.
+        layer: u32,
+        /// Its query heads.
+        heads: u32,
+        /// Columns of each.
+        head_width: u32,
+    },
+
     /// A layer that borrows keys and values of which no earlier layer has any.
     #[error("layer {layer} borrows keys and values, but no earlier {kind} layer has its own")]
     NoDonor {

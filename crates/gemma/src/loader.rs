@@ -43,8 +43,18 @@ impl<'a> Loader<'a> {
     fn declare(&self, tensor: ModelTensor<'_>, dims: &[u32]) -> Result<Weight, GemmaError> {
         check_shape(&tensor, dims)?;
         let [width, rows, matrices] = [0, 1, 2].map(|index| dims.get(index).copied().unwrap_or(1));
-        let info = WeightInfo::matrix(tensor.name, width, rows).experts(matrices).bytes(tensor.bytes);
+        let info = WeightInfo::matrix(tensor.name, width, rows)
+            .experts(matrices)
+            .bytes(tensor.bytes)
+            .scaled(self.scale_of(&tensor));
         Ok(self.builder.weight(info))
+    }
+
+    /// The factor that a tensor's format keeps in a tensor of its own.
+    fn scale_of(&self, tensor: &ModelTensor<'_>) -> Option<Weight> {
+        let scale = self.model.tensor(&names::scale_of(tensor.name)?)?;
+        let one = scale.shape.values() == 1 && tensor.shape.values() > 1;
+        one.then(|| self.builder.weight(WeightInfo::vector(scale.name, 1).bytes(scale.bytes)))
     }
 }
 
@@ -102,7 +112,8 @@ impl<'a> LayerLoader<'a> {
             let info = WeightInfo::matrix(tensor.name, width, rows)
                 .experts(count)
                 .part_of(rows * part as u32, all_rows)
-                .bytes(tensor.bytes / PARTS as u64);
+                .bytes(tensor.bytes / PARTS as u64)
+                .scaled(self.loader.scale_of(&tensor));
             self.loader.builder.weight(info)
         }))
     }

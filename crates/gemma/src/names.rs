@@ -52,6 +52,12 @@ pub(crate) const PER_LAYER_OUTPUT: LayerName = &["proj.weight"];
 pub(crate) const PER_LAYER_POST_NORM: LayerName = &["post_norm.weight"];
 pub(crate) const LAYER_SCALE: LayerName = &["layer_output_scale.weight", "layer_scalar"];
 
+/// The tensor that holds the factor of another, for formats that keep one apart. Tensors of the model itself
+/// may have such names too, but then they hold more than one value.
+pub(crate) fn scale_of(name: &str) -> Option<String> {
+    Some(format!("{}.scale", name.strip_suffix(".weight")?))
+}
+
 /// A layer's tensor by its full name.
 pub(crate) fn of_layer(layer: u32, name: &str) -> String {
     format!("blk.{layer}.{name}")

@@ -117,8 +117,10 @@ fn both_converters_names_are_known() {
         (".ffn_down_exps.scale", ".ffn_gate_inp.per_expert_scale"),
         (".layer_output_scale.weight", ".layer_scalar"),
     ];
-    let aliased = describe(&changed(&moe, &Change { rename, ..Change::default() })).unwrap();
-    assert_eq!(aliased.nodes().len(), expected.nodes().len());
+    let aliased = describe(&changed(&moe, &Change { rename, ..Change::default() })).unwrap().to_string();
+    assert_ne!(aliased, expected.to_string());
+    let back = rename.iter().fold(aliased, |text, (name, alias)| text.replace(alias, name));
+    assert_eq!(back, expected.to_string(), "nothing but names differs");
 }
 
 #[test]
@@ -189,6 +191,14 @@ fn numbers_that_no_model_has_are_refused() {
     }
     assert!(matches!(number("gemma4.attention.value_length", 32), GemmaError::HeadWidths { .. }));
     assert!(matches!(number("gemma4.attention.head_count_kv", 3), GemmaError::HeadCounts { .. }));
+    let wide = refuse(&|writer| {
+        // Wraps around to a small number in 32 bits.
+        writer.set("gemma4.attention.head_count", 524_289u32).unwrap();
+        writer.set("gemma4.attention.head_count_kv", 1u32).unwrap();
+        writer.set("gemma4.attention.key_length_swa", 8192u32).unwrap();
+        writer.set("gemma4.attention.value_length_swa", 8192u32).unwrap();
+    });
+    assert!(matches!(wide, GemmaError::TooWide { heads: 524_289, .. }), "{wide}");
     let pattern = refuse(&|writer| {
         writer.set("gemma4.attention.sliding_window_pattern", [true; 4].as_slice()).unwrap();
     });

@@ -1,17 +1,14 @@
 //! No file makes the reader allocate more than 4 × its size + 1 MiB, and reading a real
 //! vocabulary costs at most 3 × the header.
 //!
-//! The allocator of this test binary counts, so everything here runs one test at a time.
+//! The allocator of this test binary counts for each thread on its own, so tests do not disturb each other.
 
 #[path = "file/common.rs"]
 mod common;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    cell::Cell,
 };
 
 use proptest::prelude::*;
@@ -20,21 +17,24 @@ use rullama_gguf::{ByteSource, Header, MemorySource};
 /// Counts the bytes in use and the most there ever were.
 struct Counting;
 
-static USED: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+thread_local! {
+    static USED: Cell<usize> = const { Cell::new(0) };
+    static MOST: Cell<usize> = const { Cell::new(0) };
+}
 
 #[expect(unsafe_code, reason = "an allocator cannot be written without it")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(used, Ordering::Relaxed);
+        let used = USED.get().wrapping_add(layout.size());
+        USED.set(used);
+        MOST.set(MOST.get().max(used));
         // SAFETY: the caller keeps the contract of `alloc`, which is passed on unchanged.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // Wrapping, because a thread may free what another has allocated.
+        USED.set(USED.get().wrapping_sub(layout.size()));
         // SAFETY: as above. `realloc` is the default: a new block, a copy, and this.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -45,14 +45,15 @@ static ALLOCATOR: Counting = Counting;
 
 /// The most bytes that `work` had in use at once, beyond those in use before it.
 fn most_during<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = USED.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
+    let before = USED.get();
+    USED.set(0);
+    MOST.set(0);
     let result = work();
-    (MOST.load(Ordering::Relaxed).saturating_sub(before), result)
+    USED.set(USED.get().wrapping_add(before));
+    (MOST.get(), result)
 }
 
 fn check(bytes: Vec<u8>) -> Result<(), TestCaseError> {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let limit = 4 * bytes.len() + (1 << 20);
     let source = MemorySource::new(bytes);
     let (most, result) = most_during(|| {
@@ -124,7 +125,6 @@ proptest! {
 /// The real vocabulary: 262,144 tokens and 514,906 merges.
 #[test]
 fn a_real_header_costs_at_most_three_times_its_size() {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tokenizer/gemma4-vocab.gguf");
     let source = MemorySource::new(std::fs::read(path).expect("the vocabulary is part of the test data"));
     let size = source.len() as usize;

@@ -75,9 +75,13 @@ impl Graph {
 
     fn weight_text(&self, weight: Weight) -> String {
         let info = self.weight(weight);
-        if info.rows == info.tensor_rows {
-            return info.tensor.clone();
+        let mut text = info.tensor.clone();
+        if info.rows != info.tensor_rows {
+            text += &format!("[{}..{}]", info.first_row, info.first_row + info.rows);
         }
-        format!("{}[{}..{}]", info.tensor, info.first_row, info.first_row + info.rows)
+        if let Some(scale) = info.scale {
+            text += &format!("·{}", self.weight(scale).tensor);
+        }
+        text
     }
 }

@@ -61,6 +61,8 @@ pub struct WeightInfo {
     pub tensor_rows: u32,
     /// Bytes it takes as it is stored.
     pub bytes: u64,
+    /// A weight of one value that all of its values are multiplied with: some formats keep one apart.
+    pub scale: Option<Weight>,
 }
 
 impl WeightInfo {
@@ -72,7 +74,7 @@ impl WeightInfo {
     /// A matrix of `rows` rows of `width` values.
     pub fn matrix(tensor: impl Into<String>, width: u32, rows: u32) -> Self {
         let tensor = tensor.into();
-        Self { tensor, width, rows, matrices: 1, first_row: 0, tensor_rows: rows, bytes: 0 }
+        Self { tensor, width, rows, matrices: 1, first_row: 0, tensor_rows: rows, bytes: 0, scale: None }
     }
 
     /// One such matrix for each of `matrices` experts.
@@ -85,6 +87,12 @@ impl WeightInfo {
     pub fn part_of(mut self, first_row: u32, tensor_rows: u32) -> Self {
         assert!(first_row + self.rows <= tensor_rows, "rows beyond the end of `{}`", self.tensor);
         (self.first_row, self.tensor_rows) = (first_row, tensor_rows);
+        self
+    }
+
+    /// Multiplies all of its values with a weight of one value.
+    pub fn scaled(mut self, scale: Option<Weight>) -> Self {
+        self.scale = scale;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, task::Poll};
 
-use rullama_graph::{Graph, Op};
+use rullama_graph::{Graph, Op, Weight};
 
 use crate::{
     Caches, Matrix, ReferenceError, Step, Weights,
@@ -73,7 +73,10 @@ async fn walk(
             Op::Embed { table, scale, soft } => {
                 embed(step, weights, graph.weight(table), scale, soft).await?
             }
-            Op::Linear { x, weight, .. } => linear(get(x), weights, graph.weight(weight), 0).await?,
+            Op::Linear { x, weight, .. } => {
+                let y = linear(get(x), weights, graph.weight(weight), 0).await?;
+                scaled(y, factor(graph, weights, weight).await?)
+            }
             Op::RmsNorm { x, weight: None, group, eps } => rms_norm(get(x), None, group as usize, eps),
             Op::RmsNorm { x, weight: Some(weight), group, eps } => {
                 rms_norm(get(x), Some(&vector(weight).await?), group as usize, eps)
@@ -107,7 +110,8 @@ async fn walk(
             Op::SoftCap { x, cap } => soft_cap(get(x), cap),
             Op::Route { logits, used } => route(get(logits), used as usize),
             Op::ExpertLinear { x, routing, weight, .. } => {
-                expert_linear(get(x), get(routing), weights, graph.weight(weight)).await?
+                let y = expert_linear(get(x), get(routing), weights, graph.weight(weight)).await?;
+                scaled(y, factor(graph, weights, weight).await?)
             }
             Op::Combine { x, routing, scale: None } => combine(get(x), get(routing), None),
             Op::Combine { x, routing, scale: Some(scale) } => {
@@ -128,6 +132,18 @@ async fn walk(
         pause().await;
     }
     Ok(std::mem::take(&mut values[graph.output().index()]))
+}
+
+/// What all values of a weight are multiplied with.
+async fn factor(graph: &Graph, weights: &Weights, weight: Weight) -> Result<f32, ReferenceError> {
+    match graph.weight(weight).scale {
+        Some(scale) => Ok(weights.vector(graph.weight(scale)).await?[0]),
+        None => Ok(1.0),
+    }
+}
+
+fn scaled(x: Matrix, by: f32) -> Matrix {
+    if by == 1.0 { x } else { scale(&x, by) }
 }
 
 /// Gives way once, so that a step can be dropped between two operations and others are not kept waiting.

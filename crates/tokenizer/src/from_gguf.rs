@@ -32,7 +32,14 @@ impl Tokenizer {
             found.into_iter().map(|id| check_id(key, id, tokens.len())).collect()
         };
         let mut ends = ids("eos_token_ids")?;
-        ends.extend(keys.optional_u32("eot_token_id")?);
+        if let Some(id) = keys.optional_u32("eot_token_id")? {
+            if id as usize >= tokens.len() {
+                let (key, tokens) = ("eot_token_id", tokens.len());
+                return Err(TokenizerError::RoleOutOfRange { key, id: id.into(), tokens });
+            }
+            ends.push(id);
+        }
+        let suppressed = keys.optional_i32s("suppress_tokens")?.unwrap_or_default();
         let roles = Roles {
             bos: keys.optional_u32("bos_token_id")?,
             eos: keys.optional_u32("eos_token_id")?,
@@ -40,7 +47,7 @@ impl Tokenizer {
             padding: keys.optional_u32("padding_token_id")?,
             mask: keys.optional_u32("mask_token_id")?,
             ends,
-            suppressed: ids("suppress_tokens")?,
+            suppressed: suppressed.into_iter().filter_map(|id| u32::try_from(id).ok()).collect(),
         };
         Self::from_parts(Parts { tokens: tokens.iter(), types: &types, merges: merges.iter(), roles })
     }

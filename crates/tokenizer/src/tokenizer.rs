@@ -68,7 +68,7 @@ pub struct Roles {
     pub mask: Option<u32>,
     /// Tokens that end generation, besides `eos`, `<eos>`, `<turn|>` and `<|tool_response>`.
     pub ends: Vec<u32>,
-    /// Tokens that must not be generated.
+    /// Tokens that must not be generated. Ids that no token has are passed over.
     pub suppressed: Vec<u32>,
 }
 
@@ -115,10 +115,8 @@ impl Tokenizer {
         }
         ends.sort_unstable();
         ends.dedup();
-        for &id in &roles.suppressed {
-            in_range("suppress_tokens", id, &vocabulary)?;
-        }
 
+        let count = vocabulary.len();
         Ok(Self {
             byte_tokens: vocabulary.byte_tokens(),
             for_parser: PARSER_TEXTS.iter().filter_map(|text| vocabulary.id(text.as_bytes())).collect(),
@@ -128,7 +126,8 @@ impl Tokenizer {
             padding: role("padding_token_id", roles.padding, "<pad>")?,
             mask: role("mask_token_id", roles.mask, "<mask>")?,
             ends,
-            suppressed: roles.suppressed,
+            // A list made for a larger vocabulary suppresses what there is of it here.
+            suppressed: roles.suppressed.into_iter().filter(|&id| (id as usize) < count).collect(),
             special,
             user_defined,
             characters,

@@ -10,11 +10,11 @@ use crate::{arguments::DetokenizeArguments, failure::Failure, model, output};
 pub(super) async fn run(arguments: &DetokenizeArguments) -> Result<(), Failure> {
     let tokenizer = model::open(&arguments.model).await?.tokenizer()?;
     if arguments.json {
-        let text = tokenizer.decode(&arguments.ids, SpecialOutput::All)?;
+        let text = tokenizer.decode(&arguments.ids.0, SpecialOutput::All)?;
         return Ok(output::json(&json!({ "text": text }))?);
     }
     // The bytes as they are, so that `tokenize` and `detokenize` undo each other in a pipe.
-    let bytes = tokenizer.decode_bytes(&arguments.ids, SpecialOutput::All)?;
+    let bytes = tokenizer.decode_bytes(&arguments.ids.0, SpecialOutput::All)?;
     let mut output = io::stdout().lock();
     output.write_all(&bytes)?;
     if output.is_terminal() {

@@ -24,7 +24,7 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
     let options = engine::options(&opened, &arguments.sampling)?;
     let input = Input::read(arguments, &opened)?;
-    let engine = engine::load(opened, &arguments.load)?;
+    let engine = engine::load(opened, &arguments.load, options.context)?;
     let load = clock.lap();
     let result = match input {
         Input::Conversation(request) => {
@@ -54,7 +54,7 @@ enum Input {
 impl Input {
     fn read(arguments: &GenerateArguments, opened: &model::Opened) -> Result<Self, Failure> {
         if let Some(ids) = &arguments.ids {
-            return Ok(Self::Ids(ids.clone()));
+            return Ok(Self::Ids(ids.0.clone()));
         }
         let mut request = match (&arguments.prompt, &arguments.messages) {
             (Some(prompt), _) if arguments.raw => return Ok(Self::Raw(prompt.clone())),
@@ -123,7 +123,7 @@ async fn chat(
         writer.end()?;
     }
     Ok(Outcome {
-        ids: reply.ids().to_vec(),
+        ids: reply.ids(),
         parts: reply.parts().clone(),
         usage: reply.usage(),
         reason: reply.finish_reason(),

@@ -3,16 +3,22 @@
 use std::{fs, io::Write, path::Path};
 
 use rullama_engine::Logits;
+use serde_json::json;
 
 use crate::{arguments::LogitsArguments, engine, failure::Failure, model, output};
 
 pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
-    let engine = engine::load(opened, &arguments.load)?;
-    let logits = engine::session(&engine).logits(&arguments.ids, arguments.all).await?;
+    let engine = engine::load(opened, &arguments.load, None)?;
+    let logits = engine::session(&engine).logits(&arguments.ids.0, arguments.all).await?;
     let out = &arguments.out;
     write(out, &logits)
-        .map_err(|error| Failure::new(format!("`{}` cannot be written", out.display())).caused_by(error))?;
+        .map_err(|error| Failure::new(format!("`{}` cannot be written", out.display())).caused_by(error))
+        .map_err(|failure| failure.hint("check that the folder exists, has room and may be written to"))?;
+    if arguments.json {
+        let (rows, vocabulary) = (logits.rows(), logits.vocabulary);
+        return Ok(output::json(&json!({ "rows": rows, "vocabulary": vocabulary, "path": out }))?);
+    }
     let shape = format!("{} × {} logits in {}", logits.rows(), logits.vocabulary, out.display());
     Ok(output::table(&[vec![shape]])?)
 }

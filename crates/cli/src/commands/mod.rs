@@ -39,6 +39,7 @@ pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     }
     fs::read(path)
         .map_err(|error| Failure::new(format!("`{}` cannot be read", path.display())).caused_by(error))
+        .map_err(|failure| failure.hint("check the path; - stands for standard input"))
 }
 
 fn read_standard_input() -> Result<Vec<u8>, Failure> {

@@ -97,10 +97,12 @@ fn print(store: &Store, listing: &Listing) -> Result<(), Failure> {
             model.modified.map(date).unwrap_or_default(),
         ]);
     }
-    for broken in &listing.broken {
-        rows.push(vec![broken.name.to_string(), format!("unusable: {}", broken.error)]);
+    if !listing.models.is_empty() {
+        output::table(&rows)?;
     }
-    Ok(output::table(&rows)?)
+    let broken =
+        listing.broken.iter().map(|broken| vec![format!("{} cannot be used: {}", broken.name, broken.error)]);
+    Ok(output::table(&broken.collect::<Vec<_>>())?)
 }
 
 /// The shape of Ollama's `/api/tags`, with the store's folder and what is broken in it.

@@ -9,6 +9,7 @@ use crate::{arguments::RenderArguments, failure::Failure, model, output, request
 
 pub(super) async fn run(arguments: &RenderArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
+    opened.check_architecture()?;
     let mut request = Request::read(&arguments.messages)?;
     if let Some(path) = &arguments.tools {
         request.read_tools(path)?;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use rullama_chat::{Message, Role};
+use rullama_chat::{Message, ReplyParts, Role};
 use rullama_engine::{ChatOptions, Engine, Reply, Session};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use serde_json::{Map, Value, json};
@@ -39,7 +39,7 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let mut defaults = Request::message("");
     defaults.messages.clear();
     defaults.prepend_defaults(&opened)?;
-    let engine = engine::load(opened, &arguments.load)?;
+    let engine = engine::load(opened, &arguments.load, generate.context)?;
     let think = arguments.think != Some(Switch::Off);
     let options = ChatOptions { generate, think, tools: Vec::new() };
     let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose);
@@ -139,7 +139,10 @@ impl Chat {
         writer.end()?;
         let (usage, parts) = (reply.usage(), reply.parts().clone());
         drop(reply);
-        self.messages.push(parts.into_message());
+        // Stopped before it had said anything, it said nothing.
+        if parts != ReplyParts::default() {
+            self.messages.push(parts.into_message());
+        }
         match shown {
             Err(failure) if failure.is_closed_pipe() => return Err(failure),
             Err(failure) => complain(&failure)?,
@@ -202,6 +205,7 @@ impl Chat {
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         let value = if name == "stop" && value.is_string() { json!([value]) } else { value };
         match self.options.generate.apply(&Map::from_iter([(name.to_owned(), value)])) {
+            Ok(_) if name == "num_ctx" => say("The context is set when a model is loaded: --context."),
             Ok(warnings) if warnings.is_empty() => Ok(()),
             Ok(_) => say(&format!("There is no option `{name}`; /help names some.")),
             Err(error) => complain(&error.into()),
@@ -215,7 +219,11 @@ impl Chat {
         options["num_predict"] = generate.max_tokens.into();
         options["stop"] = generate.stop.clone().into();
         for (name, value) in options.as_object().into_iter().flatten() {
-            say(&format!("{name:18} {value}"))?;
+            // Options are f32; as f64, which JSON has, 0.95 would show as 0.949999988079071.
+            match value.as_f64().filter(|_| value.is_f64()) {
+                Some(number) => say(&format!("{name:18} {}", number as f32))?,
+                None => say(&format!("{name:18} {value}"))?,
+            }
         }
         let think = if self.options.think { "on" } else { "off" };
         say(&format!("{:18} {think}\n{used} of {context} tokens used", "think"))

@@ -101,11 +101,10 @@ impl SamplingOptions {
     pub fn validate(&self) -> Result<(), OptionError> {
         const PROBABILITY: &str = "a number from 0 to 1";
         const FINITE: &str = "a finite number";
-        let at_least_zero = |value: f32| value.is_finite() && value >= 0.0;
         let above_zero = |value: f32| value.is_finite() && value > 0.0;
         let probability = |value: f32| (0.0..=1.0).contains(&value);
 
-        check("temperature", self.temperature, at_least_zero, "a finite number, 0 or above")?;
+        check("temperature", self.temperature, f32::is_finite, FINITE)?;
         for (id, &bias) in &self.logit_bias {
             let allowed = bias.is_finite() || bias == f32::NEG_INFINITY;
             check(&format!("logit_bias[{id}]"), bias, |_| allowed, "a finite number or −∞")?;
@@ -160,10 +159,6 @@ pub struct GenerateOptions {
 
     /// How many tokens the context should hold: `num_ctx`. `None`, or 0 in JSON, leaves it to the engine.
     pub context: Option<u32>,
-
-    /// How many tokens at the start of the prompt stay when a full context is shortened: `num_keep`.
-    /// `None`, or any number below zero in JSON, keeps the whole prompt.
-    pub keep: Option<u32>,
 }
 
 impl Default for GenerateOptions {
@@ -174,7 +169,6 @@ impl Default for GenerateOptions {
             stop: Vec::new(),
             ignore_end: false,
             context: None,
-            keep: Some(4),
         }
     }
 }

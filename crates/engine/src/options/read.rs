@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::{GenerateOptions, OptionError, OptionWarning, SamplingOptions};
 
 /// Ollama's options that say how a model is loaded and run, which this engine decides by itself.
-const NOT_USED: [&str; 6] =
-    ["num_batch", "num_gpu", "main_gpu", "use_mmap", "num_thread", "draft_num_predict"];
+const NOT_USED: [&str; 7] =
+    ["num_batch", "num_gpu", "main_gpu", "use_mmap", "num_thread", "num_keep", "draft_num_predict"];
 
 impl GenerateOptions {
     /// The options of a request to a model with parameters of its own.
@@ -72,7 +72,6 @@ impl GenerateOptions {
                 let context: u32 = entry.integer("a whole number, 0 or above")?;
                 self.context = (context > 0).then_some(context);
             }
-            "num_keep" => self.keep = entry.count(BITS_32)?,
             _ => return self.sampling.set(entry),
         }
         Ok(true)

@@ -30,7 +30,7 @@ pub use logprob::TokenLogprob;
 ///
 /// Tokens are dropped and weighted in this order: suppressed tokens and `logit_bias`; `repeat_penalty`,
 /// then `frequency_penalty` and `presence_penalty`; `top_k`; `typical_p`; `top_p`; `min_p`; `temperature`.
-/// From what is left one is drawn. With a temperature of 0 the likeliest token is taken after the
+/// From what is left one is drawn. With a temperature of 0 or below the likeliest token is taken after the
 /// penalties, and of several the one with the lowest id; at every other place too, a tie goes to the lower
 /// id.
 ///
@@ -178,7 +178,7 @@ impl Sampler {
         if max == f32::NEG_INFINITY {
             return Err(SampleError::AllSuppressed { tokens: logits.len() });
         }
-        if self.temperature == 0.0 {
+        if self.temperature <= 0.0 {
             self.candidates.set_one(first_of(adjusted, max) as u32);
             return Ok(());
         }

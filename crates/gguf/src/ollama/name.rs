@@ -89,12 +89,22 @@ impl FromStr for Name {
             None => (bare, DEFAULT_TAG),
         };
         let parts: Vec<&str> = path.split('/').collect();
-        match parts[..] {
+        let name = match parts[..] {
             [model] => Self::new(DEFAULT_HOST, DEFAULT_NAMESPACE, model, tag),
             [namespace, model] => Self::new(DEFAULT_HOST, namespace, model, tag),
             [host, namespace, model] => Self::new(host, namespace, model, tag),
-            _ => Err(StoreError::InvalidName { name: text.to_owned(), part: "path", found: path.to_owned() }),
-        }
+            _ => {
+                let (name, found) = (text.to_owned(), path.to_owned());
+                Err(StoreError::InvalidName { name, part: "path", found })
+            }
+        };
+        // A message shows the name as it was given, not as it was filled in.
+        name.map_err(|error| match error {
+            StoreError::InvalidName { part, found, .. } => {
+                StoreError::InvalidName { name: text.to_owned(), part, found }
+            }
+            other => other,
+        })
     }
 }
 

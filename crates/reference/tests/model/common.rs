@@ -24,7 +24,10 @@ impl Loaded {
 
     /// The same with weights of at most `memory` bytes held.
     pub(crate) fn with_memory(name: &str, memory: u64) -> Self {
-        let bytes = std::fs::read(testdata(&format!("gguf/{name}.gguf"))).unwrap();
+        Self::from_bytes(name, std::fs::read(testdata(&format!("gguf/{name}.gguf"))).unwrap(), memory)
+    }
+
+    pub(crate) fn from_bytes(name: &str, bytes: Vec<u8>, memory: u64) -> Self {
         let model = pollster::block_on(Model::open(Box::new(MemorySource::named(name, bytes)))).unwrap();
         let config = Config::read(&model).unwrap();
         Self { weights: Weights::new(Rc::new(model), memory), config }

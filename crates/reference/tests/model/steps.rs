@@ -2,8 +2,9 @@
 
 use crate::common::{Loaded, argmax};
 use rullama_gemma::Outputs;
+use rullama_gguf::{Format, Writer};
 use rullama_graph::Graph;
-use rullama_reference::{Caches, KvFormat, Matrix, ReferenceError, Row, Step, run};
+use rullama_reference::{Caches, KvFormat, Matrix, ReferenceError, Row, Step, Watch, run};
 
 const MODELS: [&str; 4] = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
 
@@ -130,4 +131,118 @@ fn weights_may_be_streamed() {
     let graph = held.graph(Outputs::Last);
     let expected = step(&held, &graph, &mut held.caches(KvFormat::F32), &prompt()[..40]);
     assert!(step(&streamed, &graph, &mut held.caches(KvFormat::F32), &prompt()[..40]) == expected);
+}
+
+/// A model's file written again with some tensors replaced by others.
+fn rewritten(
+    name: &str,
+    replace: impl Fn(&str, &[u64], Vec<u8>) -> Vec<(String, Vec<u64>, Vec<u8>)>,
+) -> Loaded {
+    let original = Loaded::open(name);
+    let model = original.weights.model();
+    let mut writer = Writer::new();
+    for (key, value) in model.header().entries() {
+        writer.set(key, value).unwrap();
+    }
+    let mut data = Vec::new();
+    for tensor in model.tensors() {
+        let bytes = pollster::block_on(model.read(tensor.range())).unwrap();
+        for (name, dims, bytes) in replace(tensor.name, tensor.shape.dims(), bytes) {
+            let format = if name.ends_with(".scale") && dims == [1] { Format::F32 } else { tensor.format };
+            writer.add_tensor(&name, &dims, format).unwrap();
+            data.push(bytes);
+        }
+    }
+    let mut body = writer.begin(Vec::new()).unwrap();
+    data.iter().for_each(|bytes| body.write_tensor(bytes).unwrap());
+    Loaded::from_bytes(name, body.finish().unwrap(), 1 << 30)
+}
+
+/// Early files of Ollama have the experts' gates and ups in tensors of their own.
+#[test]
+fn split_experts_are_the_fused_ones() {
+    let fused = Loaded::open("tiny-moe-Q4_K_M");
+    let split = rewritten("tiny-moe-Q4_K_M", |name, dims, bytes| {
+        match name.strip_suffix("ffn_gate_up_exps.weight") {
+            None => vec![(name.to_owned(), dims.to_vec(), bytes)],
+            Some(layer) => {
+                let half = [dims[0], dims[1] / 2, dims[2]];
+                let expert = bytes.len() / dims[2] as usize;
+                let halves = |second: bool| -> Vec<u8> {
+                    let from = if second { expert / 2 } else { 0 };
+                    bytes.chunks(expert).flat_map(|rows| rows[from..from + expert / 2].to_vec()).collect()
+                };
+                vec![
+                    (format!("{layer}ffn_gate_exps.weight"), half.to_vec(), halves(false)),
+                    (format!("{layer}ffn_up_exps.weight"), half.to_vec(), halves(true)),
+                ]
+            }
+        }
+    });
+    let ids = &prompt()[..40];
+    let expected = step(&fused, &fused.graph(Outputs::Last), &mut fused.caches(KvFormat::F32), ids);
+    assert!(step(&split, &split.graph(Outputs::Last), &mut split.caches(KvFormat::F32), ids) == expected);
+}
+
+/// Some formats keep a factor for a whole matrix in a tensor beside it.
+#[test]
+fn a_factor_beside_a_matrix_is_applied() {
+    let plain = Loaded::open("micro-e2b-Q8_0");
+    let with_factor = |value: f32| {
+        rewritten("micro-e2b-Q8_0", move |name, dims, bytes| {
+            let mut tensors = vec![(name.to_owned(), dims.to_vec(), bytes)];
+            if name == "blk.1.attn_output.weight" {
+                tensors.push(("blk.1.attn_output.scale".to_owned(), vec![1], value.to_le_bytes().to_vec()));
+            }
+            tensors
+        })
+    };
+    // Up to the next norm, which takes any factor out again.
+    let output = |model: &Loaded| {
+        let mut seen = Seen { name: "layer1.attn_out", value: Matrix::default() };
+        let graph = model.graph(Outputs::All);
+        let step = Step::tokens(&[2, 610, 483]);
+        pollster::block_on(run(&graph, &model.weights, &mut model.caches(KvFormat::F32), &step, &mut seen))
+            .unwrap();
+        seen.value
+    };
+    let plain = output(&plain);
+    assert!(output(&with_factor(1.0)) == plain);
+    let quarter: Vec<f32> = plain.values().iter().map(|value| value * 0.25).collect();
+    assert_eq!(output(&with_factor(0.25)).values(), quarter);
+}
+
+/// Keeps one named value.
+struct Seen {
+    name: &'static str,
+    value: Matrix,
+}
+
+impl Watch for Seen {
+    fn value(&mut self, name: &str, value: &Matrix) {
+        if name == self.name {
+            self.value = value.clone();
+        }
+    }
+}
+
+#[test]
+fn weights_that_are_no_numbers_are_noticed() {
+    let broken = rewritten("micro-e2b-Q8_0", |name, dims, mut bytes| {
+        if name == "blk.2.attn_output.weight" {
+            // The scale of a block, as a half: not a number.
+            bytes[..2].copy_from_slice(&0x7e00u16.to_le_bytes());
+        }
+        vec![(name.to_owned(), dims.to_vec(), bytes)]
+    });
+    let graph = broken.graph(Outputs::Last);
+    let mut caches = broken.caches(KvFormat::F32);
+    let result =
+        pollster::block_on(run(&graph, &broken.weights, &mut caches, &Step::tokens(&[2, 3]), &mut ()));
+    let error = result.unwrap_err();
+    assert!(
+        matches!(&error, ReferenceError::NotFinite { value, .. } if value == "layer2.attn_out"),
+        "{error}"
+    );
+    assert!(caches.is_empty());
 }
