@@ -11,9 +11,13 @@ pub(crate) fn run(arguments: &[&str]) -> bool {
     if !arguments.is_empty() {
         return shell_run(&[&start[..], arguments].concat());
     }
-    say("The browser app does not exist yet, so this shows what does: reading models, tokens and prompts.");
-    let demonstrations: [&[&str]; 3] =
-        [&["inspect", SMALL_MODEL], &["tokenize", SMALL_MODEL, "Why is the sky blue?", "--bos"], &["--help"]];
+    say("The browser app does not exist yet; this shows a small model, inspected and asked on the CPU.");
+    let demonstrations: [&[&str]; 4] = [
+        &["inspect", SMALL_MODEL],
+        &["tokenize", SMALL_MODEL, "Why is the sky blue?", "--bos"],
+        &["generate", SMALL_MODEL, "--prompt", "Hello", "--raw", "--temperature", "0", "--max-tokens", "30"],
+        &["--help"],
+    ];
     let done = demonstrations.iter().all(|words| {
         say("");
         shell_run(&[&start[..], words].concat())

@@ -1,33 +1,49 @@
-//! Runs Gemma 4 models: from logits to the next token, and from tokens to the end of a reply.
+//! Runs Gemma 4 models: [`Engine`] (a loaded model) → [`Session`] (one conversation) → [`Reply`] (one streamed answer).
 //!
 //! | to | use |
 //! |---|---|
+//! | load a model | `Engine::load`, or [`Engine::with_backend`] for a backend of your own |
+//! | hold a conversation | [`Session::send`], or [`Session::chat`] with all messages each time |
+//! | continue tokens | [`Session::generate`] |
 //! | read the options of a request | [`GenerateOptions::from_layers`] |
 //! | choose the next token | [`Sampler`] |
 //! | end a reply at a text, across chunks | [`StopStrings`] |
-//! | end a reply that goes round in circles | [`RepetitionGuard`] |
 //!
-//! Options, their defaults and the order of the sampler's steps are those of Ollama for Gemma 4.
+//! A session compares a prompt with what the model has read already and computes only the difference. Dropping a
+//! reply stops the model and leaves the session valid. Options, their defaults and the order of the sampler's steps
+//! are those of Ollama for Gemma 4.
 //!
 //! # Example
 //!
 //! ```
-//! use rullama_engine::{GenerateOptions, Sampler};
-//! use serde_json::json;
+//! use rullama_chat::{Delta, Message};
+//! use rullama_engine::{ChatOptions, Engine, GenerateOptions, LoadOptions, SamplingOptions};
+//! # use rullama_gguf::{MemorySource, Model};
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/tiny-e2b-Q4_K_M.gguf");
+//! # let source = MemorySource::new(std::fs::read(path).unwrap());
+//! # pollster::block_on(async {
+//! # let model = Model::open(Box::new(source)).await?;
+//! let engine = Engine::load(model, &LoadOptions::default().context(4096))?;
+//! let mut session = engine.session();
 //!
-//! // The model's own parameters, then those of the request.
-//! let model = json!({"top_k": 64, "top_p": 0.95});
-//! let request = json!({"temperature": 0.7, "seed": 42, "stop": ["\n\n"]});
-//! let (Some(model), Some(request)) = (model.as_object(), request.as_object()) else { unreachable!() };
-//! let (options, warnings) = GenerateOptions::from_layers(model, request)?;
-//! assert!(warnings.is_empty());
-//!
-//! let mut sampler = Sampler::new(&options.sampling, &[], 0)?;
-//! let logits = [0.5, 3.0, -1.0, 2.5];
-//! let first = sampler.sample(&logits, &[])?;
-//! assert!(logits.get(first.id as usize).is_some());
+//! let generate = GenerateOptions { sampling: SamplingOptions::GREEDY, ..GenerateOptions::default() };
+//! let options = ChatOptions { generate, think: false, ..ChatOptions::default() };
+//! let question = Message::user("What is the capital of France? Answer in one word.");
+//! let mut reply = session.send(question, &options)?;
+//! let mut answer = String::new();
+//! while let Some(delta) = reply.next().await {
+//!     if let Delta::Answer(text) = delta? {
+//!         answer.push_str(&text);
+//!     }
+//! }
+//! assert_eq!(answer, "Paris");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
 //! ```
+//!
+//! # Features
+//!
+//! `cpu`, on by default, is the CPU reference as a backend: exact and slow.
 
 mod backend;
 #[cfg(feature = "cpu")]

@@ -141,7 +141,7 @@ impl Default for SamplingOptions {
 /// How a reply is generated: how tokens are chosen, and what ends it.
 ///
 /// In JSON the options of [`SamplingOptions`] stand beside those of this type.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub struct GenerateOptions {
     /// How the next token is chosen.
@@ -159,16 +159,4 @@ pub struct GenerateOptions {
 
     /// How many tokens the context should hold: `num_ctx`. `None`, or 0 in JSON, leaves it to the engine.
     pub context: Option<u32>,
-}
-
-impl Default for GenerateOptions {
-    fn default() -> Self {
-        Self {
-            sampling: SamplingOptions::default(),
-            max_tokens: None,
-            stop: Vec::new(),
-            ignore_end: false,
-            context: None,
-        }
-    }
 }
