@@ -19,6 +19,8 @@ const BROWSER: [&str; 3] = ["--no-default-features", "--features", "rullama-gguf
 struct Tally {
     passed: u64,
     failed: u64,
+    /// The checks that did not succeed.
+    broken: Vec<String>,
 }
 
 /// Runs all checks, though one may fail, and ends with a line that counts.
@@ -30,6 +32,7 @@ pub(crate) fn run() -> bool {
 
     if !setup::install() {
         tally.failed += 1;
+        tally.broken.push("set-up".to_owned());
     }
     tally.check("format", &["cargo", "fmt", "--all", "--check"], &[]);
     // The fuzz targets are a workspace of their own; that they compile is all that a stable toolchain can tell.
@@ -55,8 +58,9 @@ pub(crate) fn run() -> bool {
 
     let build = ["cargo", "build", "--target", WASM];
     tally.check("wasm build", &[&build[..], &libraries, &BROWSER].concat(), &[]);
-    // One thread, because Node 20 may crash at exit while others still compile wasm.
-    let runner = format!("node --no-warnings --single-threaded {}", root().join("xtask/wasi.mjs").display());
+    // Node 20 crashes when its garbage collector marks in steps, or beside other threads, while wasm memory grows.
+    let node = "node --no-warnings --no-incremental-marking --single-threaded";
+    let runner = format!("{node} {}", root().join("xtask/wasi.mjs").display());
     let tests = ["cargo", "test", "--target", WASI, "--no-fail-fast", "--lib", "--tests"];
     let runner = [("CARGO_TARGET_WASM32_WASIP1_RUNNER", runner.as_str())];
     tally.check(
@@ -69,6 +73,9 @@ pub(crate) fn run() -> bool {
     tally.check("documentation", &doc, &[("RUSTDOCFLAGS", "--deny warnings")]);
 
     say(&format!("\nin {} s", start.elapsed().as_secs()));
+    for what in &tally.broken {
+        say(&format!("failed: {what}"));
+    }
     say(&format!("{} passed, {} failed", tally.passed, tally.failed));
     tally.failed == 0
 }
@@ -86,6 +93,9 @@ impl Tally {
         }
         if tests.failed == 0 {
             tests.failed += u64::from(!succeeded);
+        }
+        if !succeeded {
+            self.broken.push(what.to_owned());
         }
         let verdict = if succeeded { "ok" } else { "FAILED" };
         say(&format!("== {what}: {verdict} in {} s", start.elapsed().as_secs()));

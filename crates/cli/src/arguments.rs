@@ -10,7 +10,7 @@ use clap::{
 use rullama_synth::{LARGEST_VOCABULARY, Mix, Preset, SMALLEST_VOCABULARY};
 
 const MODEL_HELP: &str = "A GGUF file, the name of a model in the Ollama store such as gemma4:e2b, \
-                          or the address of a GGUF file";
+                          or the address of a file that ends in .gguf";
 
 /// Run Google's Gemma 4 models on your own machine.
 #[derive(Debug, Parser)]
@@ -241,6 +241,9 @@ pub(crate) struct GenerateArguments {
     /// A JSON file with messages as in Ollama's /api/chat; - for standard input
     #[arg(long, value_name = "F.json")]
     pub(crate) messages: Option<PathBuf>,
+    /// A JSON file with tools as in Ollama's /api/chat
+    #[arg(long, value_name = "F.json", conflicts_with_all = ["raw", "ids"])]
+    pub(crate) tools: Option<PathBuf>,
     /// Whether the model is asked to think first [default: on]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub(crate) think: Option<Switch>,

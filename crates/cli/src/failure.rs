@@ -137,9 +137,9 @@ impl From<OptionError> for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let hint = match &error {
-            EngineError::ContextOverflow { .. } => {
-                Some("shorten the prompt, or give a larger --context".to_owned())
-            }
+            EngineError::ContextOverflow { .. } => Some(
+                "shorten the prompt or begin anew (/clear in a chat), or give a larger --context".to_owned(),
+            ),
             EngineError::ContextTooLarge { most, .. } => Some(format!("--context {most} is the most")),
             EngineError::Model(_) => Some("`rullama inspect` shows what the file holds".to_owned()),
             EngineError::Tokenizer(error) => Some(tokenizer_hint(error)),
@@ -175,6 +175,7 @@ fn source_hint(error: &SourceError) -> Option<String> {
         }
         SourceError::RangeIgnored { .. } => "download the file and give its path instead".to_owned(),
         SourceError::Connection { .. } => "check the network and try again".to_owned(),
+        SourceError::Status { status: 404 | 410, .. } => "check the address".to_owned(),
         SourceError::Status { status: 401 | 403, .. } => {
             "the server wants you to log in; download the file and give its path instead".to_owned()
         }
@@ -186,6 +187,12 @@ fn header_hint(error: &HeaderError) -> Option<String> {
     Some(match error {
         HeaderError::Truncated { .. } | HeaderError::DataStart { .. } | HeaderError::TensorPastEnd { .. } => {
             "the file is incomplete; download or copy it again".to_owned()
+        }
+        HeaderError::StringTooLong { .. }
+        | HeaderError::ArrayTooLong { .. }
+        | HeaderError::EntryCount { .. }
+        | HeaderError::TensorCount { .. } => {
+            "the file is incomplete or damaged; download or copy it again".to_owned()
         }
         HeaderError::BigEndian => "convert the model again for little-endian machines".to_owned(),
         HeaderError::RemovedFormat { .. } | HeaderError::UnsupportedVersion { found: 1 } => {

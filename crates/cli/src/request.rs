@@ -77,7 +77,7 @@ fn read_json(path: &Path) -> Result<Value, Failure> {
     // Some editors begin a file with a mark of its encoding.
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     serde_json::from_slice(text).map_err(|error| {
-        Failure::new(format!("`{}` is not JSON", path.display())).caused_by(error).hint(CHAT_HINT)
+        Failure::new(format!("{} is not JSON", shown(path))).caused_by(error).hint(CHAT_HINT)
     })
 }
 
@@ -89,20 +89,25 @@ fn list<T>(
     read: impl Fn(Value) -> Result<T, ChatError>,
 ) -> Result<Vec<T>, Failure> {
     let Value::Array(elements) = value else {
-        let message = format!("`{}` does not hold a list of {what}", path.display());
+        let message = format!("{} does not hold a list of {what}", shown(path));
         return Err(
             Failure::new(message).hint(format!("{what} are written as in Ollama's /api/chat: [{{…}}, …]"))
         );
     };
     let read = |(index, element)| {
         read(element).map_err(|error| {
-            let message = format!("`{}`, {what}[{index}] cannot be used", path.display());
+            let message = format!("{}, {what}[{index}] cannot be used", shown(path));
             Failure::new(message).caused_by(error).hint(CHAT_HINT)
         })
     };
     elements.into_iter().enumerate().map(read).collect()
 }
 
+/// What a message calls a file.
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { format!("`{}`", path.display()) }
+}
+
 fn in_file(path: &Path, error: ChatError) -> Failure {
-    Failure::new(format!("`{}` cannot be used", path.display())).caused_by(error)
+    Failure::new(format!("{} cannot be used", shown(path))).caused_by(error)
 }

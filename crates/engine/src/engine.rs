@@ -34,13 +34,13 @@ pub struct LoadOptions {
     pub kv: KvFormat,
     /// Bytes of weights that are held in memory; the others are read again for each token.
     pub weight_memory: u64,
-    /// The style of prompts.
-    pub prompts: Variant,
+    /// The style of prompts; without it, the one that the model's kind was trained with.
+    pub prompts: Option<Variant>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { context: None, kv: KvFormat::F32, weight_memory: WEIGHT_MEMORY, prompts: Variant::Small }
+        Self { context: None, kv: KvFormat::F32, weight_memory: WEIGHT_MEMORY, prompts: None }
     }
 }
 
@@ -62,7 +62,7 @@ impl LoadOptions {
     /// Sets the style of prompts.
     #[must_use]
     pub fn prompts(mut self, variant: Variant) -> Self {
-        self.prompts = variant;
+        self.prompts = Some(variant);
         self
     }
 }
@@ -106,7 +106,9 @@ impl Engine {
             Some(asked) => asked,
         };
         let backend = make(Rc::new(model), &config)?;
-        let (context, prompts) = (context as usize, options.prompts);
+        // The small members are those with per-layer embeddings.
+        let own = if config.per_layer_width.is_some() { Variant::Small } else { Variant::Large };
+        let (context, prompts) = (context as usize, options.prompts.unwrap_or(own));
         Ok(Self { inner: Rc::new(Inner { config, tokenizer, backend, context, prompts }) })
     }
 

@@ -2,7 +2,7 @@
 
 use rullama_graph::{AttendShape, Cache, CacheInfo, Mask, Rope, Tensor, Weight};
 
-use crate::{GemmaError, KvSource, LayerConfig, loader::LayerLoader, names};
+use crate::{Config, GemmaError, KvSource, LayerConfig, loader::LayerLoader, names};
 
 /// The weights of one layer's attention.
 pub(crate) struct Attention {
@@ -28,13 +28,13 @@ impl Attention {
     /// `caches` holds the cache of every layer before this one.
     pub(crate) fn load(
         layer: u32,
-        config: &LayerConfig,
-        width: u32,
-        eps: f32,
+        config: &Config,
         rope: Rope,
         caches: &[Cache],
         tensors: &LayerLoader<'_>,
     ) -> Result<Self, GemmaError> {
+        let (width, eps) = (config.width, config.eps);
+        let config = &config.layers[layer as usize];
         let &LayerConfig { heads, kv_heads, head_width, window, .. } = config;
         let (own_kv, cache) = match config.kv {
             KvSource::Donor(donor) => (None, caches[donor as usize]),

@@ -29,14 +29,13 @@ impl Layer {
         caches: &[Cache],
         tensors: &LayerLoader<'_>,
     ) -> Result<Self, GemmaError> {
-        let layer = &config.layers[index as usize];
         let (width, eps) = (config.width, config.eps);
         Ok(Self {
             attention_norm: tensors.vector(names::ATTENTION_NORM, width)?,
-            attention: Attention::load(index, layer, width, eps, rope, caches, tensors)?,
+            attention: Attention::load(index, config, rope, caches, tensors)?,
             post_attention_norm: tensors.vector(names::POST_ATTENTION_NORM, width)?,
             ffn_norm: tensors.vector(names::FEED_FORWARD_NORM, width)?,
-            ffn: FeedForward::load(width, layer.feed_forward_width, tensors)?,
+            ffn: FeedForward::load(width, config.layers[index as usize].feed_forward_width, tensors)?,
             experts: Experts::load(config.experts, width, eps, tensors)?,
             post_ffn_norm: tensors.vector(names::POST_FEED_FORWARD_NORM, width)?,
             per_layer: PerLayerInput::load(index, config, tensors)?,

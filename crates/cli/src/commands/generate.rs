@@ -62,6 +62,9 @@ impl Input {
             (None, Some(path)) => Request::read(path)?,
             (None, None) => unreachable!("one of them is required"),
         };
+        if let Some(path) = &arguments.tools {
+            request.read_tools(path)?;
+        }
         request.prepend_defaults(opened)?;
         Ok(Self::Conversation(request))
     }

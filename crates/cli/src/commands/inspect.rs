@@ -141,7 +141,13 @@ impl Report {
             ("layers", or_unknown(self.layers)),
             ("tensors", format!("{} ({})", self.tensors, output::size(self.tensor_bytes))),
             ("formats", formats.join(", ")),
-            ("file", format!("GGUF version {}, {} part(s)", self.version, self.parts)),
+            (
+                "file",
+                match self.parts {
+                    1 => format!("GGUF version {}", self.version),
+                    parts => format!("GGUF version {}, in {parts} parts", self.version),
+                },
+            ),
         ];
         rows.extend(self.extra.iter().cloned());
         rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect()

@@ -20,6 +20,9 @@ pub(super) fn run(arguments: &ModelsArguments) -> Result<(), Failure> {
         output::json(&as_json(&store, &listing))?;
     } else {
         print(&store, &listing)?;
+        if arguments.verify && listing.broken.is_empty() {
+            anstream::eprintln!("every blob has the content it is named after");
+        }
     }
     if arguments.verify && !listing.broken.is_empty() {
         return Err(Failure::new(format!("{} of the models cannot be used", listing.broken.len()))

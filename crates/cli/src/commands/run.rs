@@ -1,7 +1,7 @@
 //! `rullama run`: a chat in the terminal.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal as _, Write},
     time::Duration,
 };
 
@@ -43,7 +43,9 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let think = arguments.think != Some(Switch::Off);
     let options = ChatOptions { generate, think, tools: Vec::new() };
     let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose);
-    say("Type a message, /help for help, /bye to leave.")?;
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        say("Type a message, /help for help, /bye to leave.")?;
+    }
     let mut editor = DefaultEditor::new().map_err(input_failed)?;
     while let Some(line) = read_message(&mut editor)? {
         let line = line.trim();
@@ -69,6 +71,10 @@ fn read_message(editor: &mut DefaultEditor) -> Result<Option<String>, Failure> {
             Err(ReadlineError::Interrupted) => {
                 say("Ctrl-D or /bye to leave.")?;
                 message = None;
+                continue;
+            }
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                say("That line is not UTF-8.")?;
                 continue;
             }
             Err(ReadlineError::Eof) => return Ok(message),

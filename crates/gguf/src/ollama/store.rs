@@ -89,7 +89,7 @@ pub struct BrokenModel {
 pub struct Listing {
     /// The models, newest first.
     pub models: Vec<Summary>,
-    /// Those whose manifest or configuration cannot be read.
+    /// Those whose manifest or configuration cannot be read, or whose blobs are missing or of the wrong size.
     pub broken: Vec<BrokenModel>,
 }
 
@@ -189,6 +189,9 @@ impl Store {
         let (manifest, digest) = self.manifest(name)?;
         let modified = fs::metadata(self.manifest_path(name)).and_then(|file| file.modified()).ok();
         let config = self.json(name, &manifest.config, "configuration")?;
+        for layer in &manifest.layers {
+            self.blob(name, layer, &layer.kind().to_string())?;
+        }
         Ok(Summary { name: name.clone(), digest, size: manifest.size(), modified, config })
     }
 

@@ -1,0 +1,122 @@
+//! What can be wrong with the place that bytes come from.
+
+use std::ops::Range;
+
+/// Why bytes could not be read from a [`ByteSource`](crate::ByteSource).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The caller asked for bytes that the source does not have.
+    #[error("bytes {}..{} were asked for; `{name}` has {len}", range.start, range.end)]
+    OutOfRange {
+        /// Where the bytes were to come from.
+        name: String,
+        /// The bytes asked for.
+        range: Range<u64>,
+        /// How many bytes there are.
+        len: u64,
+    },
+
+    /// One read is larger than this machine can address or has room for.
+    #[error("{bytes} bytes were asked for in one read; this machine cannot hold them")]
+    TooLarge {
+        /// Size of the read.
+        bytes: u64,
+    },
+
+    /// The operating system could not open or read a file.
+    #[error("`{name}` cannot be read")]
+    Io {
+        /// The file.
+        name: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+
+    /// The source ended before its announced length: it was truncated while open.
+    #[error("`{name}` ended at byte {found}; {expected} were expected")]
+    Truncated {
+        /// Where the bytes came from.
+        name: String,
+        /// Where it ended.
+        found: u64,
+        /// Where it should have ended.
+        expected: u64,
+    },
+
+    /// A server answered with a status other than 206 Partial Content.
+    #[error("`{name}` answered with HTTP status {status}")]
+    Status {
+        /// The address.
+        name: String,
+        /// The HTTP status code.
+        status: u16,
+    },
+
+    /// A server sent the whole file although a part was asked for.
+    #[error("`{name}` ignores Range requests: it answered 200 instead of 206")]
+    RangeIgnored {
+        /// The address.
+        name: String,
+    },
+
+    /// A server's `Content-Range` is missing, unreadable, or not the range asked for.
+    #[error("`{name}` sent Content-Range `{found}`; `{expected}` was expected")]
+    ContentRange {
+        /// The address.
+        name: String,
+        /// The header as sent, empty when there was none.
+        found: String,
+        /// What it should have been.
+        expected: String,
+    },
+
+    /// The file behind an address changed its length between two reads.
+    #[error("`{name}` changed while it was read: it had {expected} bytes and now has {found}")]
+    Changed {
+        /// The address.
+        name: String,
+        /// Its length now.
+        found: u64,
+        /// Its length when it was opened.
+        expected: u64,
+    },
+
+    /// A connection failed, and so did every retry.
+    #[error("`{name}` could not be read in {attempts} attempts: {reason}")]
+    Connection {
+        /// The address.
+        name: String,
+        /// How often it was tried.
+        attempts: u32,
+        /// What went wrong the last time.
+        reason: String,
+    },
+
+    /// A source of another crate failed in its own way.
+    #[error("`{name}` cannot be read: {reason}")]
+    Other {
+        /// Where the bytes were to come from.
+        name: String,
+        /// What went wrong.
+        reason: String,
+    },
+}
+
+impl SourceError {
+    /// A short string for this kind of failure that stays the same between versions.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::OutOfRange { .. } => "source.out_of_range",
+            Self::TooLarge { .. } => "source.too_large",
+            Self::Io { .. } => "source.io",
+            Self::Truncated { .. } => "source.truncated",
+            Self::Status { .. } => "source.status",
+            Self::RangeIgnored { .. } => "source.range_ignored",
+            Self::ContentRange { .. } => "source.content_range",
+            Self::Changed { .. } => "source.changed",
+            Self::Connection { .. } => "source.connection",
+            Self::Other { .. } => "source.other",
+        }
+    }
+}
