@@ -168,7 +168,7 @@ pub(crate) struct LoadArguments {
     /// Tokens the conversation may have [default: as many as the model was made for]
     #[arg(long, value_name = "N")]
     pub(crate) context: Option<u32>,
-    /// How keys and values are kept [default: f32 on the CPU]
+    /// How keys and values are kept [default: f32 on the CPU, f16 on the GPU]
     #[arg(long, value_enum)]
     pub(crate) kv: Option<KvChoice>,
     /// MiB of weights that are held in memory on the CPU; the others are read again for each token
@@ -298,6 +298,8 @@ fn finite(text: &str) -> Result<f32, String> {
 pub(crate) enum BackendChoice {
     /// The CPU reference: exact and slow
     Cpu,
+    /// The GPU, through Vulkan, Metal or DX12
+    Gpu,
 }
 
 /// How keys and values are kept.

@@ -9,6 +9,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions, Session};
+use rullama_gpu::{Gpu, GpuOptions};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -19,22 +20,26 @@ use crate::{
 
 /// Makes an opened model ready to run. Its own options may say how large its context is, unless the command line
 /// does.
-pub(crate) fn load(
+pub(crate) async fn load(
     opened: Opened,
     arguments: &LoadArguments,
     own_context: Option<u32>,
 ) -> Result<Engine, Failure> {
-    // The only one there is; the match asks for an answer when there are more.
-    let BackendChoice::Cpu = arguments.backend;
     let mut options = LoadOptions::default().prompts(opened.prompt_variant());
     options.context = arguments.context.or(own_context);
     options.weight_memory = arguments.weight_memory.saturating_mul(1 << 20);
-    options.kv = match arguments.kv {
-        None | Some(KvChoice::F32) => KvFormat::F32,
-        Some(KvChoice::F16) => KvFormat::F16,
-        Some(KvChoice::Q8) => KvFormat::Q8,
+    options.kv = match (arguments.kv, arguments.backend) {
+        (Some(KvChoice::F32), _) | (None, BackendChoice::Cpu) => KvFormat::F32,
+        (Some(KvChoice::F16), _) | (None, BackendChoice::Gpu) => KvFormat::F16,
+        (Some(KvChoice::Q8), _) => KvFormat::Q8,
     };
-    Ok(Engine::load(opened.model, &options)?)
+    match arguments.backend {
+        BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
+        BackendChoice::Gpu => {
+            let gpu = Gpu::open(&GpuOptions::default()).await?;
+            Ok(Engine::load_on(gpu, opened.model, &options).await?)
+        }
+    }
 }
 
 /// The options of a reply: the model's own, overlaid by those of the command line.
@@ -81,8 +86,8 @@ fn given(arguments: &SamplingArguments) -> Map<String, Value> {
 }
 
 /// A conversation with a seed of its own, whose slow steps show that they go on.
-pub(crate) fn session(engine: &Engine) -> Session {
-    let mut session = engine.session();
+pub(crate) fn session(engine: &Engine) -> Result<Session, Failure> {
+    let mut session = engine.session()?;
     session.set_seed(random_seed());
     if io::stderr().is_terminal() {
         let started = Cell::new(Instant::now());
@@ -105,7 +110,7 @@ pub(crate) fn session(engine: &Engine) -> Session {
             }
         });
     }
-    session
+    Ok(session)
 }
 
 /// A number nobody can foresee, for replies without a seed of their own.

@@ -5,6 +5,7 @@ use std::{error::Error, fmt, io};
 use rullama_chat::ChatError;
 use rullama_engine::{EngineError, OptionError};
 use rullama_gguf::{HeaderError, ModelError, SourceError, ollama::StoreError};
+use rullama_gpu::GpuError;
 use rullama_tokenizer::TokenizerError;
 
 /// A failed command.
@@ -131,6 +132,16 @@ impl From<ChatError> for Failure {
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
         Self::of(error, Some("`rullama generate --help` describes the options".to_owned()))
+    }
+}
+
+impl From<GpuError> for Failure {
+    fn from(error: GpuError) -> Self {
+        let hint = match &error {
+            GpuError::NoAdapter { .. } => Some("install a Vulkan driver, or use --backend cpu".to_owned()),
+            _ => None,
+        };
+        Self::of(error, hint)
     }
 }
 

@@ -45,7 +45,7 @@ impl Logits {
 /// Runs a model. Immutable: what changes is in the states it makes.
 pub trait Backend {
     /// The state of a new conversation.
-    fn state(&self) -> Box<dyn State>;
+    fn state(&self) -> Result<Box<dyn State>, EngineError>;
 
     /// How many rows a step should have at most while a prompt is read.
     fn rows_at_once(&self) -> usize;

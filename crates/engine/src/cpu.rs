@@ -44,12 +44,12 @@ impl Cpu {
 }
 
 impl Backend for Cpu {
-    fn state(&self) -> Box<dyn State> {
-        Box::new(CpuState {
+    fn state(&self) -> Result<Box<dyn State>, EngineError> {
+        Ok(Box::new(CpuState {
             caches: Caches::new(&self.shared.last, self.kv),
             shared: self.shared.clone(),
             watcher: None,
-        })
+        }))
     }
 
     fn rows_at_once(&self) -> usize {

@@ -91,29 +91,38 @@ impl Engine {
         })
     }
 
+    /// Checks a model and uploads it to a GPU. Without a context in the options, conversations may have 4096 tokens,
+    /// because there is memory set aside for each.
+    #[cfg(feature = "gpu")]
+    pub async fn load_on(
+        gpu: rullama_gpu::Gpu,
+        model: Model,
+        options: &LoadOptions,
+    ) -> Result<Self, EngineError> {
+        const CONTEXT: u32 = 4096;
+        let checked = Checked::new(&model, options)?;
+        let context = match options.context {
+            None | Some(0) => checked.context.min(CONTEXT as usize),
+            Some(_) => checked.context,
+        };
+        let model = Rc::new(model);
+        let backend = crate::gpu::GpuBackend::load(gpu, model, &checked.config, context, options.kv).await?;
+        Ok(Checked { context, ..checked }.with(Box::new(backend)))
+    }
+
     /// Checks a model and makes it ready to run on the backend that `make` makes for it.
     pub fn with_backend(
         model: Model,
         options: &LoadOptions,
         make: impl FnOnce(Rc<Model>, &Config) -> Result<Box<dyn Backend>, EngineError>,
     ) -> Result<Self, EngineError> {
-        let config = Config::read(&model)?;
-        let tokenizer = Tokenizer::from_gguf(model.header())?;
-        let most = config.context_length;
-        let context = match options.context {
-            None | Some(0) => most,
-            Some(asked) if asked > most => return Err(EngineError::ContextTooLarge { asked, most }),
-            Some(asked) => asked,
-        };
-        let backend = make(Rc::new(model), &config)?;
-        // The small members are those with per-layer embeddings.
-        let own = if config.per_layer_width.is_some() { Variant::Small } else { Variant::Large };
-        let (context, prompts) = (context as usize, options.prompts.unwrap_or(own));
-        Ok(Self { inner: Rc::new(Inner { config, tokenizer, backend, context, prompts }) })
+        let checked = Checked::new(&model, options)?;
+        let backend = make(Rc::new(model), &checked.config)?;
+        Ok(checked.with(backend))
     }
 
     /// A new conversation.
-    pub fn session(&self) -> Session {
+    pub fn session(&self) -> Result<Session, EngineError> {
         Session::new(self.clone())
     }
 
@@ -130,6 +139,36 @@ impl Engine {
     /// Tokens a conversation may have.
     pub fn context(&self) -> usize {
         self.inner.context
+    }
+}
+
+/// A model that was found to be usable.
+struct Checked {
+    config: Config,
+    tokenizer: Tokenizer,
+    context: usize,
+    prompts: Variant,
+}
+
+impl Checked {
+    fn new(model: &Model, options: &LoadOptions) -> Result<Self, EngineError> {
+        let config = Config::read(model)?;
+        let tokenizer = Tokenizer::from_gguf(model.header())?;
+        let most = config.context_length;
+        let context = match options.context {
+            None | Some(0) => most,
+            Some(asked) if asked > most => return Err(EngineError::ContextTooLarge { asked, most }),
+            Some(asked) => asked,
+        };
+        // The small members are those with per-layer embeddings.
+        let own = if config.per_layer_width.is_some() { Variant::Small } else { Variant::Large };
+        let (context, prompts) = (context as usize, options.prompts.unwrap_or(own));
+        Ok(Self { config, tokenizer, context, prompts })
+    }
+
+    fn with(self, backend: Box<dyn Backend>) -> Engine {
+        let Self { config, tokenizer, context, prompts } = self;
+        Engine { inner: Rc::new(Inner { config, tokenizer, backend, context, prompts }) }
     }
 }
 

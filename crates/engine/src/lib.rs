@@ -24,7 +24,7 @@
 //! # pollster::block_on(async {
 //! # let model = Model::open(Box::new(source)).await?;
 //! let engine = Engine::load(model, &LoadOptions::default().context(4096))?;
-//! let mut session = engine.session();
+//! let mut session = engine.session()?;
 //!
 //! let generate = GenerateOptions { sampling: SamplingOptions::GREEDY, ..GenerateOptions::default() };
 //! let options = ChatOptions { generate, think: false, ..ChatOptions::default() };
@@ -43,7 +43,7 @@
 //!
 //! # Features
 //!
-//! `cpu`, on by default, is the CPU reference as a backend: exact and slow.
+//! `cpu`, on by default, is the CPU reference as a backend: exact and slow. `gpu` adds `Engine::load_on`.
 
 mod backend;
 #[cfg(feature = "cpu")]
@@ -51,6 +51,8 @@ mod cpu;
 mod engine;
 mod error;
 mod generation;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod options;
 mod repetition;
 mod reply;

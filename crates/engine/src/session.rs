@@ -42,9 +42,9 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(engine: Engine) -> Self {
-        let state = engine.inner.backend.state();
-        Self { engine, state, history: Vec::new(), messages: Vec::new(), rows: 0, seed: 0 }
+    pub(crate) fn new(engine: Engine) -> Result<Self, EngineError> {
+        let state = engine.inner.backend.state()?;
+        Ok(Self { engine, state, history: Vec::new(), messages: Vec::new(), rows: 0, seed: 0 })
     }
 
     /// The model it talks to.

@@ -67,7 +67,7 @@ fn greedy_continuations_are_the_references() {
     for name in ["mixed", "chat", "short", "long"] {
         let (prompt, expected) = reference(name);
         let options = GenerateOptions { ignore_end: true, max_tokens: Some(12), ..greedy() };
-        let found = generate(&mut engine.session(), &prompt, &options);
+        let found = generate(&mut engine.session().unwrap(), &prompt, &options);
         assert_eq!((found.ids.as_slice(), found.reason), (&expected[..12], FinishReason::Length), "{name}");
     }
 }
@@ -77,7 +77,7 @@ fn the_model_ends_its_reply() {
     let engine = engine(&LoadOptions::default());
     let (prompt, expected) = reference("mixed");
     let end = expected.iter().position(|&id| engine.tokenizer().is_end(id)).unwrap();
-    let found = generate(&mut engine.session(), &prompt, &greedy());
+    let found = generate(&mut engine.session().unwrap(), &prompt, &greedy());
     assert_eq!((found.ids.as_slice(), found.reason), (&expected[..=end], FinishReason::Stop));
     assert_eq!(found.text, "# end of the first sample, thank you for reading it to the end.");
 }
@@ -87,12 +87,12 @@ fn a_stop_string_ends_it_across_tokens() {
     let engine = engine(&LoadOptions::default());
     let (prompt, _) = reference("mixed");
     let options = GenerateOptions { stop: vec!["ank you for re".into()], ..greedy() };
-    let found = generate(&mut engine.session(), &prompt, &options);
+    let found = generate(&mut engine.session().unwrap(), &prompt, &options);
     assert_eq!((found.text.as_str(), found.reason), ("# end of the first sample, th", FinishReason::Stop));
 
     // A beginning of a stop string at the end is text.
     let options = GenerateOptions { stop: vec!["the end.X".into()], ..greedy() };
-    let found = generate(&mut engine.session(), &prompt, &options);
+    let found = generate(&mut engine.session().unwrap(), &prompt, &options);
     assert!(found.text.ends_with("to the end."), "{}", found.text);
 }
 
@@ -105,7 +105,7 @@ fn the_same_seed_says_the_same() {
             SamplingOptions { seed, temperature: 3.0, top_k: 0, top_p: 1.0, ..SamplingOptions::default() };
         let options =
             GenerateOptions { sampling, max_tokens: Some(8), ignore_end: true, ..GenerateOptions::default() };
-        let mut session = engine.session();
+        let mut session = engine.session().unwrap();
         session.set_seed(own);
         generate(&mut session, &prompt, &options).ids
     };
@@ -118,7 +118,7 @@ fn the_same_seed_says_the_same() {
 #[test]
 fn only_what_changed_is_read() {
     let engine = engine(&LoadOptions::default());
-    let mut session = engine.session();
+    let mut session = engine.session().unwrap();
     let (prompt, _) = reference("long");
     let options = GenerateOptions { max_tokens: Some(4), ignore_end: true, ..greedy() };
     let fresh = generate(&mut session, &prompt, &options);
@@ -130,7 +130,11 @@ fn only_what_changed_is_read() {
     other.extend_from_slice(&prompt[..20]);
     let reused = generate(&mut session, &other, &options);
     assert_eq!((reused.reused, session.rows() - rows), (300, 20 + 3));
-    assert_eq!(reused.ids, generate(&mut engine.session(), &other, &options).ids, "as if it were read anew");
+    assert_eq!(
+        reused.ids,
+        generate(&mut engine.session().unwrap(), &other, &options).ids,
+        "as if it were read anew"
+    );
 
     // The same prompt again: only its last token, for the logits.
     let rows = session.rows();
@@ -142,7 +146,7 @@ fn only_what_changed_is_read() {
 #[test]
 fn a_conversation_prefills_only_what_is_new() {
     let engine = engine(&LoadOptions::default());
-    let mut session = engine.session();
+    let mut session = engine.session().unwrap();
     let options = ChatOptions {
         generate: GenerateOptions { max_tokens: Some(12), ..greedy() },
         think: false,
@@ -171,7 +175,7 @@ fn a_dropped_reply_leaves_the_session_valid() {
     let engine = engine(&LoadOptions::default());
     let (prompt, expected) = reference("long");
     let options = GenerateOptions { max_tokens: Some(6), ignore_end: true, ..greedy() };
-    let mut session = engine.session();
+    let mut session = engine.session().unwrap();
     {
         // Dropped in the middle of reading the prompt: polled a few times and then forgotten.
         let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
@@ -197,7 +201,7 @@ fn a_dropped_reply_leaves_the_session_valid() {
 #[test]
 fn the_context_is_a_limit() {
     let engine = engine(&LoadOptions::default().context(64));
-    let mut session = engine.session();
+    let mut session = engine.session().unwrap();
     let long: Vec<u32> = (0..64).map(|index| 300 + index).collect();
     let error = session.generate(&long, &greedy(), SpecialOutput::Hidden).err().unwrap();
     assert!(matches!(error, EngineError::ContextOverflow { tokens: 64, fits: 63, context: 64 }), "{error}");
@@ -223,7 +227,7 @@ fn log_probabilities_come_with_tokens() {
     let (prompt, expected) = reference("chat");
     let sampling = SamplingOptions { top_logprobs: Some(3), ..SamplingOptions::GREEDY };
     let options = GenerateOptions { sampling, max_tokens: Some(1), ..GenerateOptions::default() };
-    let mut session = engine.session();
+    let mut session = engine.session().unwrap();
     let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
     let token = pollster::block_on(generation.next()).unwrap().unwrap();
     assert_eq!((token.sampled.id, token.sampled.top.len()), (expected[0], 3));
@@ -235,15 +239,18 @@ fn log_probabilities_come_with_tokens() {
 fn no_tokens_asked_for_are_none() {
     let engine = engine(&LoadOptions::default());
     let prompt = ids(&engine, "Hello");
-    let found =
-        generate(&mut engine.session(), &prompt, &GenerateOptions { max_tokens: Some(0), ..greedy() });
+    let found = generate(
+        &mut engine.session().unwrap(),
+        &prompt,
+        &GenerateOptions { max_tokens: Some(0), ..greedy() },
+    );
     assert_eq!((found.ids.len(), found.reason), (0, FinishReason::Length));
 }
 
 #[test]
 fn media_are_refused_until_they_can_be_read() {
     let engine = engine(&LoadOptions::default());
-    let mut session = engine.session();
+    let mut session = engine.session().unwrap();
     let picture = Message { images: vec!["aGk=".into()], ..Message::user("What is this?") };
     let error = session.chat(&[picture], &ChatOptions::default()).err().unwrap();
     assert!(matches!(error, EngineError::Media { message: 0 }));
@@ -259,8 +266,8 @@ struct ScriptedState {
 }
 
 impl Backend for Scripted {
-    fn state(&self) -> Box<dyn State> {
-        Box::new(ScriptedState { script: self.0.clone(), read: 0, said: 0 })
+    fn state(&self) -> Result<Box<dyn State>, EngineError> {
+        Ok(Box::new(ScriptedState { script: self.0.clone(), read: 0, said: 0 }))
     }
 
     fn rows_at_once(&self) -> usize {
@@ -299,6 +306,7 @@ fn saying(text: &str) -> rullama_engine::Session {
     Engine::with_backend(model, &LoadOptions::default(), |_, _| Ok(Box::new(Scripted(script))))
         .unwrap()
         .session()
+        .unwrap()
 }
 
 #[test]
@@ -341,7 +349,7 @@ fn a_reply_that_goes_round_in_circles_is_ended() {
 
 #[test]
 fn a_message_that_cannot_be_answered_is_no_part_of_the_conversation() {
-    let mut session = engine(&LoadOptions::default()).session();
+    let mut session = engine(&LoadOptions::default()).session().unwrap();
     let sampling = SamplingOptions { top_p: 7.0, ..SamplingOptions::default() };
     let options =
         ChatOptions { generate: GenerateOptions { sampling, ..greedy() }, ..ChatOptions::default() };

@@ -24,7 +24,7 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
     let options = engine::options(&opened, &arguments.sampling)?;
     let input = Input::read(arguments, &opened)?;
-    let engine = engine::load(opened, &arguments.load, options.context)?;
+    let engine = engine::load(opened, &arguments.load, options.context).await?;
     let load = clock.lap();
     let result = match input {
         Input::Conversation(request) => {
@@ -110,7 +110,7 @@ async fn chat(
     options: &ChatOptions,
     quiet: bool,
 ) -> Result<Outcome, Failure> {
-    let mut session = engine::session(engine);
+    let mut session = engine::session(engine)?;
     let mut clock = Laps::start();
     let mut reply = session.chat(&request.messages, options)?;
     reply.read_prompt().await?;
@@ -142,7 +142,7 @@ async fn continue_ids(
     options: &GenerateOptions,
     quiet: bool,
 ) -> Result<Outcome, Failure> {
-    let mut session = engine::session(engine);
+    let mut session = engine::session(engine)?;
     let mut clock = Laps::start();
     let mut generation = session.generate(ids, options, SpecialOutput::Hidden)?;
     generation.read_prompt().await?;

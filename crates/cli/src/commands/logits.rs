@@ -9,8 +9,8 @@ use crate::{arguments::LogitsArguments, engine, failure::Failure, model, output}
 
 pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
-    let engine = engine::load(opened, &arguments.load, None)?;
-    let logits = engine::session(&engine).logits(&arguments.ids.0, arguments.all).await?;
+    let engine = engine::load(opened, &arguments.load, None).await?;
+    let logits = engine::session(&engine)?.logits(&arguments.ids.0, arguments.all).await?;
     let out = &arguments.out;
     write(out, &logits)
         .map_err(|error| Failure::new(format!("`{}` cannot be written", out.display())).caused_by(error))

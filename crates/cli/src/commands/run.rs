@@ -39,10 +39,10 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let mut defaults = Request::message("");
     defaults.messages.clear();
     defaults.prepend_defaults(&opened)?;
-    let engine = engine::load(opened, &arguments.load, generate.context)?;
+    let engine = engine::load(opened, &arguments.load, generate.context).await?;
     let think = arguments.think != Some(Switch::Off);
     let options = ChatOptions { generate, think, tools: Vec::new() };
-    let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose);
+    let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose)?;
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         say("Type a message, /help for help, /bye to leave.")?;
     }
@@ -119,8 +119,13 @@ struct Chat {
 }
 
 impl Chat {
-    fn new(engine: &Engine, opening: Vec<Message>, options: ChatOptions, verbose: bool) -> Self {
-        Self { session: engine::session(engine), messages: opening.clone(), opening, options, verbose }
+    fn new(
+        engine: &Engine,
+        opening: Vec<Message>,
+        options: ChatOptions,
+        verbose: bool,
+    ) -> Result<Self, Failure> {
+        Ok(Self { session: engine::session(engine)?, messages: opening.clone(), opening, options, verbose })
     }
 
     /// Sends a message and shows the reply, until it ends or is interrupted.

@@ -1,0 +1,96 @@
+//! The GPU: found once, opened once, described once.
+
+use crate::GpuError;
+
+/// Which GPU, and how much of it.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct GpuOptions {
+    /// Uses no more than WebGPU guarantees everywhere, whatever the GPU offers. For tests.
+    pub floor: bool,
+}
+
+impl GpuOptions {
+    /// No more than WebGPU guarantees everywhere.
+    #[must_use]
+    pub fn floor(mut self) -> Self {
+        self.floor = true;
+        self
+    }
+}
+
+/// What a GPU is and allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceProfile {
+    /// What it calls itself.
+    pub name: String,
+    /// Through what it is reached: Vulkan, Metal, DX12 or WebGPU.
+    pub backend: String,
+    /// The largest part of a buffer that a kernel can see.
+    pub largest_binding: u64,
+    /// The largest buffer.
+    pub largest_buffer: u64,
+}
+
+/// An opened GPU. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Gpu {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    profile: DeviceProfile,
+}
+
+impl Gpu {
+    /// Opens the GPU that the system prefers for heavy work.
+    pub async fn open(options: &GpuOptions) -> Result<Self, GpuError> {
+        let adapter = wgpu::Instance::default()
+            .request_adapter(&wgpu::RequestAdapterOptions {
+                power_preference: wgpu::PowerPreference::HighPerformance,
+                ..Default::default()
+            })
+            .await
+            .map_err(|error| GpuError::NoAdapter { reason: error.to_string() })?;
+        let info = adapter.get_info();
+        let limits = if options.floor { wgpu::Limits::default() } else { adapter.limits() };
+        let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
+        let (device, queue) = adapter
+            .request_device(&descriptor)
+            .await
+            .map_err(|error| GpuError::NoDevice { name: info.name.clone(), reason: error.to_string() })?;
+        let limits = device.limits();
+        let profile = DeviceProfile {
+            name: info.name,
+            backend: info.backend.to_string(),
+            largest_binding: limits.max_storage_buffer_binding_size,
+            largest_buffer: limits.max_buffer_size,
+        };
+        Ok(Self { device, queue, profile })
+    }
+
+    /// What it is and allows.
+    pub fn profile(&self) -> &DeviceProfile {
+        &self.profile
+    }
+
+    /// The most bytes that one binding may have.
+    pub(crate) fn largest_binding(&self) -> u64 {
+        self.profile.largest_binding.min(self.profile.largest_buffer)
+    }
+
+    /// A buffer for kernels, refused where no kernel could see all of it.
+    pub(crate) fn storage(&self, what: &str, bytes: u64) -> Result<wgpu::Buffer, GpuError> {
+        let limit = self.largest_binding();
+        // A binding is at least this long, also for what has no values.
+        let bytes = bytes.max(16).next_multiple_of(4);
+        if bytes > limit {
+            return Err(GpuError::TooLarge { what: what.to_owned(), bytes, limit });
+        }
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+        Ok(self.buffer(what, bytes, usage))
+    }
+
+    pub(crate) fn buffer(&self, label: &str, size: u64, usage: wgpu::BufferUsages) -> wgpu::Buffer {
+        let label = Some(label);
+        self.device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false })
+    }
+}

@@ -1,0 +1,36 @@
+//! Graphs on the GPU, through wgpu: Vulkan, Metal, DX12, and WebGPU in a browser.
+//!
+//! A graph is lowered once to a [`Plan`]: a flat list of dispatches with their pipelines and bind groups. A step writes
+//! a few numbers and replays it. Kernels are plain WGSL, put together from a body and a fragment for each of its
+//! slots, and need nothing that WebGPU does not guarantee: no subgroups, no `shader-f16`, 128 MiB bindings, 16 KiB of
+//! workgroup memory.
+//!
+//! ```no_run
+//! # use std::rc::Rc;
+//! # async fn example(model: Rc<rullama_gguf::Model>, graph: rullama_graph::Graph) -> Result<(), rullama_gpu::GpuError> {
+//! use rullama_gpu::{CacheFormat, Gpu, GpuModel, GpuOptions};
+//!
+//! let gpu = Gpu::open(&GpuOptions::default()).await?;
+//! let model = Rc::new(GpuModel::load(gpu, model, graph, 4096, CacheFormat::F16).await?);
+//! let mut state = model.state()?;
+//! let logits = state.step(&[2, 105, 2364]).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Correct first: operations are not fused yet, and every step waits for its logits.
+
+mod device;
+mod error;
+mod kernel;
+mod lower;
+mod plan;
+mod readback;
+mod state;
+pub mod weights;
+
+pub use device::{DeviceProfile, Gpu, GpuOptions};
+pub use error::GpuError;
+pub use kernel::{Fragment, Kernel, KernelSpec};
+pub use plan::Plan;
+pub use state::{CacheFormat, GpuModel, GpuState};

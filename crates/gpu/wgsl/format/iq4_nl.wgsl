@@ -1,0 +1,23 @@
+// iq4_nl: groups of 32 four-bit codes, which name levels of a fixed curve, with one f16 scale.
+// Plane 0: 4 words per group. Word k has codes 8k..8k+3 in the low nibbles of its bytes and 8k+4..8k+7 in
+//          the high ones.
+// Plane 1: scales, two to a word.
+
+const GROUP: u32 = 32u;
+const HAS_OFFSET: bool = false;
+
+fn group_scale(row: u32, group: u32) -> vec2<f32> {
+    return vec2<f32>(unpack2x16float(plane1(row, group >> 1u) >> (16u * (group & 1u))).x, 0.0);
+}
+
+// The levels −127 −104 −83 −65 −49 −35 −22 −10 1 13 25 38 53 69 89 113: this quartic passes within 0.44 of
+// every one of them, so rounding gives them exactly. Arithmetic, because every lane would index a table at
+// another place.
+fn curve_level(code: vec4<f32>) -> vec4<f32> {
+    return round((((0.001586043 * code + 0.03108644) * code - 1.371927) * code + 24.17383) * code - 126.567);
+}
+
+fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
+    let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
+    return curve_level(vec4<f32>(unpack4xU8(nibbles & 0x0f0f0f0fu)));
+}

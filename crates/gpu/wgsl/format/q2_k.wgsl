@@ -1,0 +1,19 @@
+// q2_k: blocks of 256 two-bit quants; each 16 have a four-bit scale and a four-bit minimum, which two f16
+// numbers per block bring to size.
+// Plane 0: one word per group of 16: value 4w+i at bits 2w and 2w+1 of byte i.
+// Plane 1: 5 words per block: the f16 pair (for scales, for minimums), then a byte per group, its scale in
+//          the low nibble and its minimum in the high one.
+
+const GROUP: u32 = 16u;
+const HAS_OFFSET: bool = true;
+
+fn group_scale(row: u32, group: u32) -> vec2<f32> {
+    let at = 5u * (group >> 4u);
+    let sizes = unpack2x16float(plane1(row, at));
+    let byte = plane1(row, at + 1u + ((group >> 2u) & 3u)) >> (8u * (group & 3u));
+    return sizes * vec2<f32>(f32(byte & 15u), -f32((byte >> 4u) & 15u));
+}
+
+fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
+    return vec4<f32>(unpack4xU8((plane0(row, group) >> (2u * word)) & 0x03030303u));
+}

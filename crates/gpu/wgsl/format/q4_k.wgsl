@@ -1,0 +1,25 @@
+// q4_k: blocks of 256 four-bit quants; each 32 have a six-bit scale and a six-bit minimum, which two f16
+// numbers per block bring to size.
+// Plane 0: 4 words per group of 32. Word k has values 8k..8k+3 in the low nibbles of its bytes and
+//          8k+4..8k+7 in the high ones.
+// Plane 1: 4 words per block: the f16 pair (for scales, for minimums), then 3 words that hold scale
+//          and minimum of group k: the scale and, above it, the lower two bits of the minimum in byte k%4
+//          of word k/4; the upper four bits of the minimum in byte k%4 of word 2, in its high half for k ≥ 4.
+
+const GROUP: u32 = 32u;
+const HAS_OFFSET: bool = true;
+
+fn group_scale(row: u32, group: u32) -> vec2<f32> {
+    let at = 4u * (group >> 3u);
+    let byte = 8u * (group & 3u);
+    let sizes = unpack2x16float(plane1(row, at));
+    let low = plane1(row, at + 1u + ((group >> 2u) & 1u)) >> byte;
+    let high = plane1(row, at + 3u) >> (byte + (group & 4u));
+    let minimum = ((low >> 6u) & 3u) | ((high & 15u) << 2u);
+    return sizes * vec2<f32>(f32(low & 63u), -f32(minimum));
+}
+
+fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
+    let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
+    return vec4<f32>(unpack4xU8(nibbles & 0x0f0f0f0fu));
+}

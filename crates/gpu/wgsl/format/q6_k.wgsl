@@ -1,0 +1,26 @@
+// q6_k: blocks of 256 signed six-bit quants; each 16 have a signed byte as scale, which one f16 number per
+// block brings to size.
+// Plane 0: low four bits, 2 words per group of 16. Word k has values 8k..8k+3 in the low nibbles of its
+//          bytes and 8k+4..8k+7 in the high ones.
+// Plane 1: 9 words per two blocks: their two f16 numbers, then 4 words of scales for each.
+// Plane 2: high two bits, one word per group: value 4w+i at bits 6−2w and 7−2w of byte i, the upper of them
+//          inverted against the bias of 32.
+//
+// A quant is read as the upper six bits of a signed byte, four times itself; the scale is divided by four to
+// match, which is exact.
+
+const GROUP: u32 = 16u;
+const HAS_OFFSET: bool = false;
+
+fn group_scale(row: u32, group: u32) -> vec2<f32> {
+    let pair = 9u * (group >> 5u);
+    let size = unpack2x16float(plane1(row, pair) >> (group & 16u)).x;
+    let scale = unpack4xI8(plane1(row, pair + 1u + ((group >> 2u) & 7u)) >> (8u * (group & 3u))).x;
+    return vec2<f32>(size * f32(scale) * 0.25, 0.0);
+}
+
+fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
+    let nibbles = plane0(row, 2u * group + (word >> 1u)) >> (4u * (word & 1u));
+    let high = plane2(row, group) << (2u * word);
+    return vec4<f32>(unpack4xI8(((nibbles & 0x0f0f0f0fu) << 2u) | (high & 0xc0c0c0c0u)));
+}

@@ -1,0 +1,14 @@
+// q8_0: groups of 32 signed bytes with one f16 scale.
+// Plane 0: 8 words of bytes per group.
+// Plane 1: scales, two to a word.
+
+const GROUP: u32 = 32u;
+const HAS_OFFSET: bool = false;
+
+fn group_scale(row: u32, group: u32) -> vec2<f32> {
+    return vec2<f32>(unpack2x16float(plane1(row, group >> 1u) >> (16u * (group & 1u))).x, 0.0);
+}
+
+fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
+    return vec4<f32>(unpack4xI8(plane0(row, 8u * group + word)));
+}

@@ -1,0 +1,80 @@
+// attend: softmax attention of one head over the cache, with a scale of one.
+//
+// Work split   one workgroup answers one head (x) of one row (y). It walks along the context in tiles of LANES keys: a
+//              lane scores one key, then all lanes add the tile's values, a few columns each, to what they have so far,
+//              which shrinks whenever a larger score comes.
+// Reads        q [rows, heads · 2 · pairs], keys, values [context, kv_heads · 2 · pairs]        Writes   y, as q
+// Slots        cache: load_key, load_value
+// Constants    LANES, PAIRS (pairs of columns that a lane may have to add up)
+
+struct Params {
+    heads: u32,
+    kv_heads: u32,
+    pairs: u32,
+    window: u32,    // zero: everything before
+    last: u32,
+}
+
+@group(0) @binding(0) var<storage, read> keys: array<u32>;
+@group(0) @binding(1) var<storage, read> q: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(4) var<uniform> step: Step;
+@group(0) @binding(5) var<storage, read> values: array<u32>;
+
+const NOTHING: f32 = -3.0e38;
+
+var<workgroup> chances: array<f32, LANES>;
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let head = workgroup.x;
+    let position = step.position + select(workgroup.y, step.rows - 1u, params.last == 1u);
+    let seen = position + 1u;
+    var first = 0u;
+    if params.window > 0u && seen > params.window { first = seen - params.window; }
+    let query_at = 2u * (workgroup.y * params.heads + head) * params.pairs;
+    let row_pairs = params.kv_heads * params.pairs;
+    let column = head / (params.heads / params.kv_heads) * params.pairs;
+
+    var most = NOTHING;
+    var total = 0.0;
+    var sums: array<vec2<f32>, PAIRS>;
+    for (var tile = first; tile < seen; tile += LANES) {
+        let key = tile + lane;
+        var score = NOTHING;
+        if key < seen {
+            let key_at = key * row_pairs + column;
+            score = 0.0;
+            for (var pair = 0u; pair < params.pairs; pair++) {
+                score += dot(load_key(key_at + pair), vec2<f32>(q[query_at + 2u * pair], q[query_at + 2u * pair + 1u]));
+            }
+        }
+        let larger = max(most, workgroup_max(score, lane));
+        let shrink = exp(most - larger);
+        var chance = 0.0;
+        if key < seen { chance = exp(score - larger); }
+        chances[lane] = chance;
+        total = total * shrink + workgroup_sum(chance, lane);
+        most = larger;
+        let keys_here = min(LANES, seen - tile);
+        for (var i = 0u; i < PAIRS; i++) {
+            let pair = lane + i * LANES;
+            if pair < params.pairs {
+                var sum = sums[i] * shrink;
+                for (var k = 0u; k < keys_here; k++) {
+                    sum += chances[k] * load_value((tile + k) * row_pairs + column + pair);
+                }
+                sums[i] = sum;
+            }
+        }
+        workgroupBarrier();
+    }
+    for (var i = 0u; i < PAIRS; i++) {
+        let pair = lane + i * LANES;
+        if pair < params.pairs {
+            y[query_at + 2u * pair] = sums[i].x / total;
+            y[query_at + 2u * pair + 1u] = sums[i].y / total;
+        }
+    }
+}

@@ -1,0 +1,28 @@
+// combine: the sum of the experts' outputs, each times its routing weight and its own scale.
+//
+// Work split   one invocation sums one column (x) of one row (y).
+// Reads        x [rows, used · width], routing [rows, 2 · used], scale [experts]        Writes   y [rows, width]
+// Constants    LANES
+
+struct Params { width: u32, used: u32 }
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> scale: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(4) var<uniform> step: Step;
+@group(0) @binding(5) var<storage, read> routing: array<f32>;
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let column = workgroup.x * LANES + lane;
+    if column >= params.width { return; }
+    let row = workgroup.y;
+    var sum = 0.0;
+    for (var slot = 0u; slot < params.used; slot++) {
+        let expert = u32(routing[row * 2u * params.used + slot]);
+        let weight = routing[row * 2u * params.used + params.used + slot];
+        sum += weight * scale[expert] * x[(row * params.used + slot) * params.width + column];
+    }
+    y[row * params.width + column] = sum;
+}

@@ -1,0 +1,22 @@
+// elementwise: y = apply(a, b), column by column.
+//
+// Work split   one invocation computes one column (x) of one row (y).
+// Reads        a [rows, width], b likewise or one value for all        Writes   y [rows, width]
+// Slots        op: apply
+// Constants    LANES
+
+struct Params { width: u32, b_stride: u32, constant: f32 }
+
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(4) var<uniform> step: Step;
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let column = workgroup.x * LANES + lane;
+    if column >= params.width { return; }
+    let at = workgroup.y * params.width + column;
+    y[at] = apply(a[at], b[at * params.b_stride], params.constant);
+}

@@ -1,0 +1,40 @@
+// embed: the rows of a table that the step's tokens name, times a factor.
+//
+// Work split   one workgroup copies one row; lanes walk along it in steps of four values.
+// Reads        tokens [rows], weight as packed planes        Writes   y [rows, width]
+// Slots        format: GROUP, group_scale, group_quants
+// Constants    LANES
+
+struct Params {
+    plane_at: vec4<u32>,
+    plane_words: vec4<u32>,
+    width: u32,
+    shard_first: u32,    // first row of the table that this buffer holds
+    shard_rows: u32,     // how many it holds
+    factor: f32,
+}
+
+@group(0) @binding(0) var<storage, read> weight: array<u32>;
+@group(0) @binding(1) var<storage, read> tokens: array<u32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(4) var<uniform> step: Step;
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let row = workgroup.y;
+    let table_row = tokens[row] - params.shard_first;
+    // Tokens before the shard wrap around to large numbers. Another dispatch copies those.
+    if row >= step.rows || table_row >= params.shard_rows { return; }
+    let words_in_group = GROUP / 4u;
+    for (var word = lane; 4u * word < params.width; word += LANES) {
+        let group = word / words_in_group;
+        let scale = group_scale(table_row, group);
+        var four = scale.x * group_quants(table_row, group, word % words_in_group);
+        if HAS_OFFSET { four += vec4<f32>(scale.y); }
+        for (var i = 0u; i < 4u; i++) {
+            let column = 4u * word + i;
+            if column < params.width { y[row * params.width + column] = four[i] * params.factor; }
+        }
+    }
+}

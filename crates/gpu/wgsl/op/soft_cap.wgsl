@@ -1,0 +1,3 @@
+// soft_cap: a bounded smoothly by a constant. The argument of tanh is bounded first, because some GPUs overflow.
+
+fn apply(a: f32, b: f32, constant: f32) -> f32 { return constant * tanh(clamp(a / constant, -15.0, 15.0)); }
