@@ -7,12 +7,18 @@ use crate::{
     shell::{command, output, root, run_reading, say},
 };
 
-/// What also runs in a browser.
+/// What also runs in a browser, and can be tested without one.
 const LIBRARIES: [&str; 6] =
     ["rullama-gguf", "rullama-tokenizer", "rullama-chat", "rullama-graph", "rullama-gemma", "rullama-engine"];
 
-/// A browser has no use for the CPU reference, which is the engine's default.
-const BROWSER: [&str; 3] = ["--no-default-features", "--features", "rullama-gguf/http,rullama-gguf/ollama"];
+/// A browser has a GPU, and no use for the CPU reference, which is the engine's default.
+const BROWSER: [&str; 5] = [
+    "--package",
+    "rullama-gpu",
+    "--no-default-features",
+    "--features",
+    "rullama-gguf/http,rullama-gguf/ollama,rullama-engine/gpu",
+];
 
 /// Tests that passed and failed. A check without tests of its own counts as one.
 #[derive(Default)]

@@ -87,8 +87,7 @@ fn the_request_overrules_the_model_and_the_model_the_defaults() {
 
 #[test]
 fn numbers_that_mean_nothing_special_or_no_limit() {
-    let options =
-        read(json!({"seed": -1, "num_predict": -1, "num_ctx": 0, "top_k": -1})).unwrap();
+    let options = read(json!({"seed": -1, "num_predict": -1, "num_ctx": 0, "top_k": -1})).unwrap();
     assert_eq!(
         options,
         GenerateOptions {
@@ -152,10 +151,7 @@ fn wrong_types_are_errors_that_name_the_option() {
 #[test]
 fn numbers_out_of_range_are_errors_that_name_the_option() {
     for (request, message) in [
-        (
-            json!({"temperature": 1e300}),
-            "option `temperature`: found inf; expected a finite number",
-        ),
+        (json!({"temperature": 1e300}), "option `temperature`: found inf; expected a finite number"),
         (json!({"top_p": 1.5}), "option `top_p`: found 1.5; expected a number from 0 to 1"),
         (json!({"top_k": 1.5}), "option `top_k`: found 1.5; expected a whole number below 2³²"),
         (json!({"top_k": 1e30}), "option `top_k`: found 1e+30; expected a whole number below 2³²"),

@@ -59,8 +59,13 @@ fn roles_are_taken_from_the_file_or_from_texts() {
     // Typed as normal, or not typed at all, they are special all the same.
     assert_eq!(found.token_kind(1), Some(TokenKind::Control));
 
-    let roles =
-        Roles { bos: Some(2), eos: Some(4), ends: vec![0, 3], suppressed: vec![4, 5, u32::MAX], ..Roles::default() };
+    let roles = Roles {
+        bos: Some(2),
+        eos: Some(4),
+        ends: vec![0, 3],
+        suppressed: vec![4, 5, u32::MAX],
+        ..Roles::default()
+    };
     let given = build_with(&tokens, &[], &[], roles).unwrap();
     assert_eq!((given.bos(), given.eos(), given.end_tokens()), (2, Some(4), &[0, 1, 3, 4][..]));
     assert_eq!(given.suppressed_tokens(), [4], "ids that no token has are passed over");
