@@ -9,8 +9,20 @@ use rullama_gguf::Format;
 
 use crate::Gpu;
 
-/// The lanes of a workgroup. Every GPU has kernels of 64, and the widest loops here are of that order.
+/// The lanes of most workgroups: rows here are of that order.
 pub(crate) const LANES: u32 = 64;
+
+/// The lanes of a linear operation's workgroup, the most that WebGPU guarantees, and how many share an output. A
+/// row of weights is a few hundred words, and every barrier costs as much as several of them.
+const LINEAR_LANES: u32 = 256;
+const LINEAR_PARTS: u32 = 32;
+
+/// The lanes of attention's workgroup: keys that are scored at once.
+pub(crate) const ATTEND_LANES: u32 = 256;
+
+/// Outputs of a linear operation's workgroup. Enough that no grid is longer than WebGPU allows: a vocabulary of
+/// 262,144 in eights is half of 65,535.
+pub(crate) const LINEAR_OUTPUTS: u32 = LINEAR_LANES / LINEAR_PARTS;
 
 /// Declares an enum of WGSL files.
 macro_rules! files {
@@ -114,7 +126,12 @@ pub struct KernelSpec {
 impl KernelSpec {
     /// A body alone. Every kernel knows its step and has lanes that can be summed over.
     pub fn new(body: Kernel) -> Self {
-        Self { body, fragments: vec![Fragment::Step, Fragment::Reduce], constants: vec![("LANES", LANES)] }
+        let constants = match body {
+            Kernel::Linear => vec![("LANES", LINEAR_LANES), ("PARTS", LINEAR_PARTS)],
+            Kernel::Attend => vec![("LANES", ATTEND_LANES)],
+            _ => vec![("LANES", LANES)],
+        };
+        Self { body, fragments: vec![Fragment::Step, Fragment::Reduce], constants }
     }
 
     /// With a fragment in one of the body's slots.

@@ -7,14 +7,10 @@ use wgpu::util::DeviceExt as _;
 
 use crate::{
     CacheFormat, Gpu, GpuError, Plan,
-    kernel::{Binding, Fragment, Kernel, KernelSpec, LANES, Pipelines},
+    kernel::{ATTEND_LANES, Binding, Fragment, Kernel, KernelSpec, LANES, LINEAR_OUTPUTS, Pipelines},
     plan::Dispatch,
     weights::{Resident, Shard},
 };
-
-/// Outputs that one workgroup of a linear operation computes. Enough that no grid is longer than WebGPU allows: a
-/// vocabulary of 262,144 in eights is half of 65,535.
-const OUTPUTS: u32 = 8;
 
 /// What the plans of one conversation share.
 pub(crate) struct Surroundings<'a> {
@@ -164,7 +160,7 @@ impl Lowering<'_> {
                 let pairs = shape.head_width / 2;
                 let spec = KernelSpec::new(Kernel::Attend)
                     .with(around.cache_format.load())
-                    .constant("PAIRS", pairs.div_ceil(LANES));
+                    .constant("PAIRS", pairs.div_ceil(ATTEND_LANES));
                 let window = shape.mask.window.unwrap_or(0);
                 let params = vec![shape.heads, shape.kv_heads, pairs, window, last];
                 let buffers = &[keys, &q, out, values];
@@ -239,15 +235,14 @@ impl Lowering<'_> {
             let spec = KernelSpec::new(Kernel::Linear)
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
-                .with(select)
-                .constant("OUTPUTS", OUTPUTS);
+                .with(select);
             let mut params = planes(shard, packed.packing.plane_words);
             params.extend([info.width, info.rows, info.first_row, info.tensor_rows]);
             params.extend([shard.rows.start as u32, rows_of(shard), x_width, x_slot]);
             params.extend([node.shape.width, 2 * slots, around.weights.factor(graph, weight).to_bits()]);
             let mut buffers = vec![&shard.buffer, &x, out];
             buffers.extend(&routing);
-            let (x, rows) = (info.rows.div_ceil(OUTPUTS), node.shape.rows);
+            let (x, rows) = (info.rows.div_ceil(LINEAR_OUTPUTS), node.shape.rows);
             self.push(Draft { spec, buffers: &buffers, params, x, rows, z: slots });
         }
         Ok(())

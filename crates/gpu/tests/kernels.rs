@@ -31,18 +31,14 @@ fn kernels_are_valid() {
         let format = Fragment::format(format).unwrap();
         validate(&KernelSpec::new(Kernel::Embed).with(Fragment::Planes).with(format));
         for select in [Fragment::Dense, Fragment::Routed] {
-            let linear = KernelSpec::new(Kernel::Linear).with(Fragment::Planes).with(format).with(select);
-            validate(&linear.constant("OUTPUTS", 8));
+            validate(&KernelSpec::new(Kernel::Linear).with(Fragment::Planes).with(format).with(select));
         }
     }
 }
 
 #[test]
 fn a_recipe_names_what_it_is_made_of() {
-    let spec = KernelSpec::new(Kernel::Linear)
-        .with(Fragment::Planes)
-        .with(Fragment::Q4K)
-        .with(Fragment::Dense)
-        .constant("OUTPUTS", 8);
-    assert_eq!(spec.to_string(), "linear+q4_k+dense lanes=64 outputs=8");
+    let spec =
+        KernelSpec::new(Kernel::Linear).with(Fragment::Planes).with(Fragment::Q4K).with(Fragment::Dense);
+    assert_eq!(spec.to_string(), "linear+q4_k+dense lanes=256 parts=32");
 }

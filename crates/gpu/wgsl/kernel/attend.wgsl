@@ -1,8 +1,9 @@
 // attend: softmax attention of one head over the cache, with a scale of one.
 //
 // Work split   one workgroup answers one head (x) of one row (y). It walks along the context in tiles of LANES keys: a
-//              lane scores one key, then all lanes add the tile's values, a few columns each, to what they have so far,
-//              which shrinks whenever a larger score comes.
+//              lane scores one key, then all lanes add the tile's values to what they have so far, which shrinks
+//              whenever a larger score comes. Where there are more lanes than pairs of columns, several share a pair
+//              and take turns at the keys; their sums are added up in the end.
 // Reads        q [rows, heads · 2 · pairs], keys, values [context, kv_heads · 2 · pairs]        Writes   y, as q
 // Slots        cache: load_key, load_value
 // Constants    LANES, PAIRS (pairs of columns that a lane may have to add up)
@@ -25,6 +26,7 @@ struct Params {
 const NOTHING: f32 = -3.0e38;
 
 var<workgroup> chances: array<f32, LANES>;
+var<workgroup> shares: array<vec2<f32>, LANES>;
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -36,6 +38,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let query_at = 2u * (workgroup.y * params.heads + head) * params.pairs;
     let row_pairs = params.kv_heads * params.pairs;
     let column = head / (params.heads / params.kv_heads) * params.pairs;
+
+    let slices = max(LANES / params.pairs, 1u);
+    let own_pair = select(lane, lane % params.pairs, slices > 1u);
+    let slice = select(0u, lane / params.pairs, slices > 1u);
 
     var most = NOTHING;
     var total = 0.0;
@@ -59,10 +65,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         most = larger;
         let keys_here = min(LANES, seen - tile);
         for (var i = 0u; i < PAIRS; i++) {
-            let pair = lane + i * LANES;
-            if pair < params.pairs {
+            let pair = own_pair + i * LANES;
+            if pair < params.pairs && slice < slices {
                 var sum = sums[i] * shrink;
-                for (var k = 0u; k < keys_here; k++) {
+                for (var k = slice; k < keys_here; k += slices) {
                     sum += chances[k] * load_value((tile + k) * row_pairs + column + pair);
                 }
                 sums[i] = sum;
@@ -70,11 +76,16 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         }
         workgroupBarrier();
     }
+
+    shares[lane] = sums[0];
+    workgroupBarrier();
     for (var i = 0u; i < PAIRS; i++) {
-        let pair = lane + i * LANES;
-        if pair < params.pairs {
-            y[query_at + 2u * pair] = sums[i].x / total;
-            y[query_at + 2u * pair + 1u] = sums[i].y / total;
+        let pair = own_pair + i * LANES;
+        if pair < params.pairs && slice == 0u {
+            var sum = sums[i];
+            for (var other = 1u; other < slices; other++) { sum += shares[lane + other * params.pairs]; }
+            y[query_at + 2u * pair] = sum.x / total;
+            y[query_at + 2u * pair + 1u] = sum.y / total;
         }
     }
 }

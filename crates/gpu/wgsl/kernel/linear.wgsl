@@ -1,10 +1,10 @@
 // linear: y = W · x for rows of x, and for each expert that a row is routed to.
 //
-// Work split   one workgroup computes OUTPUTS outputs of one row (y) and one expert slot (z); lanes walk along x in
-//              steps of four values.
+// Work split   one workgroup computes LANES / PARTS outputs (x) of one row (y) and one expert slot (z); PARTS lanes share
+//              an output and walk along x in steps of four values.
 // Reads        x [rows, slots · width], weight as packed planes        Writes   y [rows, slots · outputs]
 // Slots        format: GROUP, group_scale, group_quants     select: matrix
-// Constants    LANES, OUTPUTS
+// Constants    LANES, PARTS
 
 struct Params {
     plane_at: vec4<u32>,
@@ -28,43 +28,51 @@ struct Params {
 @group(0) @binding(3) var<uniform> params: Params;
 @group(0) @binding(4) var<uniform> step: Step;
 
-fn input(at: u32, column: u32) -> f32 {
-    if column < params.width { return x[at + column]; }
-    return 0.0;
+var<workgroup> parts: array<f32, LANES>;
+
+// Four values of x from a column on; those beyond its end are zero, as the weight's are.
+fn input(at: u32, column: u32) -> vec4<f32> {
+    if column + 4u <= params.width {
+        let first = at + column;
+        return vec4<f32>(x[first], x[first + 1u], x[first + 2u], x[first + 3u]);
+    }
+    var four = vec4<f32>();
+    for (var i = 0u; column + i < params.width; i++) { four[i] = x[at + column + i]; }
+    return four;
 }
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let first_output = workgroup.x * OUTPUTS;
+    let output = workgroup.x * (LANES / PARTS) + lane / PARTS;
+    let part = lane % PARTS;
     let row = workgroup.y;
     let slot = workgroup.z;
     let x_at = row * params.x_width + slot * params.x_slot;
-    let tensor_row = matrix(row, slot) * params.matrix_rows + params.first_row + first_output;
+    let tensor_row = matrix(row, slot) * params.matrix_rows + params.first_row + output;
+    // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
+    let weight_row = tensor_row - params.shard_first;
+    let here = output < params.outputs && weight_row < params.shard_rows;
     let words_in_group = GROUP / 4u;
     let words = (params.width + GROUP - 1u) / GROUP * words_in_group;
 
-    var sums: array<f32, OUTPUTS>;
-    for (var word = lane; word < words; word += LANES) {
-        let group = word / words_in_group;
-        let at = 4u * word;
-        let four = vec4<f32>(input(x_at, at), input(x_at, at + 1u), input(x_at, at + 2u), input(x_at, at + 3u));
-        for (var o = 0u; o < OUTPUTS; o++) {
-            let weight_row = tensor_row + o - params.shard_first;
-            if first_output + o < params.outputs && weight_row < params.shard_rows {
-                let scale = group_scale(weight_row, group);
-                sums[o] += scale.x * dot(group_quants(weight_row, group, word % words_in_group), four);
-                if HAS_OFFSET { sums[o] += scale.y * (four.x + four.y + four.z + four.w); }
-            }
+    var sum = 0.0;
+    if here {
+        for (var word = part; word < words; word += PARTS) {
+            let group = word / words_in_group;
+            let four = input(x_at, 4u * word);
+            let scale = group_scale(weight_row, group);
+            sum += scale.x * dot(group_quants(weight_row, group, word % words_in_group), four);
+            if HAS_OFFSET { sum += scale.y * (four.x + four.y + four.z + four.w); }
         }
     }
 
-    let y_at = row * params.y_width + slot * params.outputs + first_output;
-    for (var o = 0u; o < OUTPUTS; o++) {
-        let total = workgroup_sum(sums[o], lane);
-        // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
-        let held = tensor_row + o - params.shard_first < params.shard_rows;
-        if lane == 0u && first_output + o < params.outputs && held {
-            y[y_at + o] = total * params.factor;
-        }
+    // All outputs are summed at once, by halving, each by its own lanes.
+    parts[lane] = sum;
+    for (var half = PARTS / 2u; half > 0u; half /= 2u) {
+        workgroupBarrier();
+        if part < half { parts[lane] += parts[lane + half]; }
+    }
+    if part == 0u && here {
+        y[row * params.y_width + slot * params.outputs + output] = parts[lane] * params.factor;
     }
 }
