@@ -197,7 +197,7 @@ impl Lowering<'_> {
                 let scale = match scale {
                     Some(scale) => around.weights.vector(graph, scale),
                     None => {
-                        // As many as there can be experts in 32-bit floats that stand for their numbers.
+                        // As many as a model may have experts.
                         ones = self.ones(65_536);
                         &ones
                     }

@@ -17,6 +17,7 @@ struct Mapped {
 }
 
 /// The f32 values of a buffer that can be mapped.
+#[cfg_attr(target_family = "wasm", expect(unused_variables, reason = "a browser runs the queue by itself"))]
 pub(crate) async fn floats(gpu: &Gpu, buffer: &wgpu::Buffer, bytes: u64) -> Result<Vec<f32>, GpuError> {
     let mapped = Arc::new(Mutex::new(Mapped::default()));
     let slice = buffer.slice(..bytes);
@@ -48,6 +49,5 @@ pub(crate) async fn floats(gpu: &Gpu, buffer: &wgpu::Buffer, bytes: u64) -> Resu
     let values = bytemuck::cast_slice(&view).to_vec();
     drop(view);
     buffer.unmap();
-    let _ = gpu;
     Ok(values)
 }

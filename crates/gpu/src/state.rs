@@ -105,8 +105,6 @@ pub struct GpuState {
     many: Plan,
     read: wgpu::Buffer,
     len: usize,
-    /// Holds the caches that the plans are bound to.
-    _caches: Vec<(wgpu::Buffer, wgpu::Buffer)>,
 }
 
 /// The table of one way to rotate.
@@ -158,7 +156,7 @@ impl GpuState {
         let (one, many) = (lower(&around, 1)?, lower(&around, MOST_ROWS)?);
         let most = 4 * many.output_width * many.output_rows.count(MOST_ROWS) as u64;
         let read = gpu.buffer("read", most, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
-        Ok(Self { model, tokens, step, turns: tables, one, many, read, len: 0, _caches: caches })
+        Ok(Self { model, tokens, step, turns: tables, one, many, read, len: 0 })
     }
 
     /// Tokens remembered.
