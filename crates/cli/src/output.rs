@@ -1,6 +1,6 @@
 //! Printing.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use serde::Serialize;
 
@@ -9,6 +9,23 @@ pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     let mut output = io::stdout().lock();
     serde_json::to_writer(&mut output, value)?;
     output.write_all(b"\n")?;
+    output.flush()
+}
+
+/// Prints a line.
+pub(crate) fn line(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{text}")?;
+    output.flush()
+}
+
+/// Prints bytes as they are, so that a pipe gets nothing else; on a terminal, the line is ended.
+pub(crate) fn verbatim(bytes: &[u8]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(bytes)?;
+    if output.is_terminal() {
+        output.write_all(b"\n")?;
+    }
     output.flush()
 }
 

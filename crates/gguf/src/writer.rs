@@ -16,13 +16,13 @@
 
 use std::{collections::HashSet, io};
 
-use crate::{Array, Format, Shape, Strings, Value, ValueType, WriteError};
+use crate::{
+    Array, Format, Shape, Strings, Value, ValueType, WriteError,
+    header::{DEFAULT_ALIGNMENT, LONGEST_NAME},
+};
 
 /// The version written; readers of version 2 read the same bytes.
 const VERSION: u32 = 3;
-const DEFAULT_ALIGNMENT: u32 = 32;
-/// Names must leave room for the terminator in the 64 bytes that readers have for them.
-const LONGEST_NAME: usize = 63;
 
 /// Collects what a file's header says.
 #[derive(Debug, Clone)]
@@ -98,10 +98,7 @@ impl Writer {
         }
         let shape = Shape::new(dims).ok_or_else(|| refuse(format!("it has {} dimensions", dims.len())))?;
         let bytes = shape
-            .checked_values()
-            .and_then(|_| format.row_bytes(shape.row_len()))
-            .and_then(|row| row.checked_mul(shape.rows()))
-            .filter(|&bytes| bytes < 1 << 63)
+            .bytes(format)
             .ok_or_else(|| refuse(format!("{shape} is not a shape that {format} can have")))?;
         if !self.names.insert(name.to_owned()) {
             return Err(refuse("it was listed before".to_owned()));

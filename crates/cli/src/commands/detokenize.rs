@@ -1,7 +1,5 @@
 //! `rullama detokenize`.
 
-use std::io::{self, IsTerminal as _, Write};
-
 use rullama_tokenizer::SpecialOutput;
 use serde_json::json;
 
@@ -15,10 +13,5 @@ pub(super) async fn run(arguments: &DetokenizeArguments) -> Result<(), Failure> 
     }
     // The bytes as they are, so that `tokenize` and `detokenize` undo each other in a pipe.
     let bytes = tokenizer.decode_bytes(&arguments.ids.0, SpecialOutput::All)?;
-    let mut output = io::stdout().lock();
-    output.write_all(&bytes)?;
-    if output.is_terminal() {
-        output.write_all(b"\n")?;
-    }
-    Ok(output.flush()?)
+    Ok(output::verbatim(&bytes)?)
 }

@@ -160,7 +160,7 @@ async fn continue_ids(
         parts.push(Delta::Answer(token.text));
     }
     if !quiet {
-        output::table(&[vec![String::new()]])?;
+        output::line("")?;
     }
     Ok(Outcome {
         ids,

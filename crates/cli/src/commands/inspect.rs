@@ -31,11 +31,11 @@ pub(super) async fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     }
     output::table(&report.rows())?;
     if arguments.metadata {
-        output::table(&[vec![String::new()]])?;
+        output::line("")?;
         output::table(&metadata_rows(&opened.model))?;
     }
     if arguments.tensors {
-        output::table(&[vec![String::new()]])?;
+        output::line("")?;
         output::table(&tensor_rows(&opened.model))?;
     }
     Ok(())

@@ -20,7 +20,7 @@ pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
         return Ok(output::json(&json!({ "rows": rows, "vocabulary": vocabulary, "path": out }))?);
     }
     let shape = format!("{} × {} logits in {}", logits.rows(), logits.vocabulary, out.display());
-    Ok(output::table(&[vec![shape]])?)
+    Ok(output::line(&shape)?)
 }
 
 /// Writes a NumPy file of version 1: a line of Python that describes the array, padded so that the data

@@ -81,10 +81,10 @@ fn verify_model(store: &Store, name: &Name) -> Result<(), StoreError> {
 
 fn print(store: &Store, listing: &Listing) -> Result<(), Failure> {
     if listing.models.is_empty() && listing.broken.is_empty() {
-        return Ok(output::table(&[vec![format!(
+        return Ok(output::line(&format!(
             "no models in {}; `ollama pull gemma4:e2b` downloads one",
             store.root().display()
-        )]])?);
+        ))?);
     }
     let mut rows =
         vec![["NAME", "SIZE", "PARAMETERS", "FORMAT", "FAMILY", "MODIFIED"].map(String::from).to_vec()];

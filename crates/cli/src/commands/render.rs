@@ -1,7 +1,5 @@
 //! `rullama render`.
 
-use std::io::{self, IsTerminal as _, Write};
-
 use rullama_chat::{Conversation, render};
 use serde_json::json;
 
@@ -21,10 +19,5 @@ pub(super) async fn run(arguments: &RenderArguments) -> Result<(), Failure> {
     if arguments.json {
         return Ok(output::json(&json!({ "prompt": prompt }))?);
     }
-    let mut output = io::stdout().lock();
-    output.write_all(prompt.as_bytes())?;
-    if output.is_terminal() {
-        output.write_all(b"\n")?;
-    }
-    Ok(output.flush()?)
+    Ok(output::verbatim(prompt.as_bytes())?)
 }

@@ -1,7 +1,7 @@
 //! `rullama run`: a chat in the terminal.
 
 use std::{
-    io::{self, IsTerminal as _, Write},
+    io::{self, IsTerminal as _},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use crate::{
     arguments::{RunArguments, Switch},
     engine::{self, Laps},
     failure::Failure,
-    model,
+    model, output,
     request::Request,
     writer::TerminalWriter,
 };
@@ -257,9 +257,7 @@ async fn show(
 }
 
 fn say(text: &str) -> Result<(), Failure> {
-    let mut output = io::stdout().lock();
-    writeln!(output, "{}", text.trim_end())?;
-    Ok(output.flush()?)
+    Ok(output::line(text.trim_end())?)
 }
 
 /// Shows a failure that is no reason to end the chat.

@@ -1,10 +1,7 @@
 //! What must hold of a header beyond being readable.
 
-use super::{Header, Shape, text};
+use super::{DEFAULT_ALIGNMENT, Header, Shape, text};
 use crate::{Format, HeaderError, Value, value::string_at};
-
-/// Where tensors begin when the file does not say.
-const DEFAULT_ALIGNMENT: u32 = 32;
 
 /// A tensor's rows are whole blocks, and its values and bytes can be counted.
 pub(super) fn shape(name: &str, shape: Shape, format: Format) -> Result<(), HeaderError> {
@@ -14,8 +11,7 @@ pub(super) fn shape(name: &str, shape: Shape, format: Format) -> Result<(), Head
     if row % block != 0 {
         return Err(HeaderError::PartialBlock { name: name.to_owned(), row, format, block });
     }
-    let row_bytes = format.row_bytes(row).ok_or_else(too_large)?;
-    row_bytes.checked_mul(shape.rows()).filter(|&bytes| bytes < 1 << 63).ok_or_else(too_large)?;
+    shape.bytes(format).ok_or_else(too_large)?;
     Ok(())
 }
 

@@ -17,6 +17,11 @@ use crate::{
     value::{Array, Strings, Value, ValueType, string_at, u32_at, u64_at},
 };
 
+/// Names must leave room for the terminator in the 64 bytes that other readers have for them.
+pub(crate) const LONGEST_NAME: usize = 63;
+/// Where tensors begin when a file does not say.
+pub(crate) const DEFAULT_ALIGNMENT: u32 = 32;
+
 /// Read at first: enough for a header without a vocabulary.
 const FIRST_READ: u64 = 1 << 20;
 /// Read at least, each time more is needed.

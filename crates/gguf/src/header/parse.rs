@@ -4,7 +4,7 @@
 //! Each entry is taken whole or not at all, so nothing but a position has to be remembered between
 //! calls; only string arrays, which may be megabytes long, are resumed in the middle.
 
-use super::{Header, Shape, check};
+use super::{Header, LONGEST_NAME, Shape, check};
 use crate::{
     Format, HeaderError,
     format::UnknownFormat,
@@ -19,8 +19,6 @@ const MOST_ELEMENTS: u64 = 1 << 30;
 const SMALLEST_ENTRY: u64 = 13;
 /// Name (8 + 1), rank (4), format (4), offset (8).
 const SMALLEST_TENSOR: u64 = 25;
-/// Names must leave room for the terminator in the 64 bytes that other readers have for them.
-const LONGEST_NAME: u64 = 63;
 
 /// Why the walk stopped.
 enum Stop {
@@ -184,7 +182,7 @@ impl Parser {
         let start = self.at;
         let rank_at = self.string(start)?;
         let length = rank_at - start - 8;
-        if length > LONGEST_NAME {
+        if length > LONGEST_NAME as u64 {
             return Err(HeaderError::TensorNameTooLong { at: start, length }.into());
         }
         let name = &self.bytes[start as usize + 8..rank_at as usize];

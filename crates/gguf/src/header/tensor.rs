@@ -49,6 +49,14 @@ impl Shape {
         let product = self.dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim.max(1)))?;
         (product < 1 << 63).then(|| self.values())
     }
+
+    /// Bytes of a tensor of this shape, or nothing where its rows are not whole blocks of `format`, or its values or
+    /// bytes cannot be counted as a positive `i64`.
+    pub(crate) fn bytes(&self, format: Format) -> Option<u64> {
+        self.checked_values()?;
+        let bytes = format.row_bytes(self.row_len())?.checked_mul(self.rows())?;
+        (bytes < 1 << 63).then_some(bytes)
+    }
 }
 
 impl fmt::Display for Shape {
@@ -100,13 +108,12 @@ impl<'a> Tensor<'a> {
         let shape = Shape { dims, rank: rank as u8 };
         let format_at = rank_at + 4 + 8 * rank;
         let format = Format::from_id(u32_at(header, format_at)).expect("checked while parsing");
-        let row_bytes = format.row_bytes(shape.row_len()).expect("checked while parsing");
         Self {
             name: text(name),
             shape,
             format,
             offset: u64_at(header, format_at + 4),
-            bytes: row_bytes * shape.rows(),
+            bytes: shape.bytes(format).expect("checked while parsing"),
         }
     }
 }
