@@ -23,6 +23,7 @@
 mod device;
 mod error;
 mod kernel;
+pub mod lab;
 mod lower;
 mod plan;
 mod readback;
@@ -31,6 +32,6 @@ pub mod weights;
 
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
-pub use kernel::{Fragment, Kernel, KernelSpec};
+pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
 pub use plan::Plan;
 pub use state::{CacheFormat, GpuModel, GpuState};

@@ -7,7 +7,7 @@ use wgpu::util::DeviceExt as _;
 
 use crate::{
     CacheFormat, Gpu, GpuError, Plan,
-    kernel::{ATTEND_LANES, Binding, Fragment, Kernel, KernelSpec, LANES, LINEAR_OUTPUTS, Pipelines},
+    kernel::{Access, Fragment, Kernel, KernelSpec, Pipelines},
     plan::Dispatch,
     weights::{Resident, Shard},
 };
@@ -22,7 +22,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) caches: &'a [(wgpu::Buffer, wgpu::Buffer)],
     pub(crate) cache_format: CacheFormat,
     pub(crate) tokens: &'a wgpu::Buffer,
-    pub(crate) step: &'a wgpu::Buffer,
     /// The table of turns of each way to rotate.
     pub(crate) turns: &'a HashMap<RopeKey, wgpu::Buffer>,
 }
@@ -83,8 +82,8 @@ struct Lowering<'a> {
 /// A dispatch in the making.
 struct Draft<'a> {
     spec: KernelSpec,
-    /// Buffers for the bindings that are neither parameters nor step, in order.
-    buffers: &'a [&'a wgpu::Buffer],
+    /// Buffers by the names that the kernel gives them.
+    buffers: &'a [(&'static str, &'a wgpu::Buffer)],
     params: Vec<u32>,
     x: u32,
     rows: Rows,
@@ -106,12 +105,11 @@ impl Lowering<'_> {
                 let factor = scale * around.weights.factor(graph, table);
                 let packed = around.weights.matrix(graph, table);
                 for shard in &packed.shards {
-                    let spec = KernelSpec::new(Kernel::Embed)
-                        .with(Fragment::Planes)
-                        .with(fragment(packed.packing.format)?);
+                    let spec =
+                        simple(Kernel::Embed).with(Fragment::Planes).with(fragment(packed.packing.format)?);
                     let mut params = planes(shard, packed.packing.plane_words);
                     params.extend([width, shard.rows.start as u32, rows_of(shard), factor.to_bits()]);
-                    let buffers = &[&shard.buffer, around.tokens, out];
+                    let buffers = &[("weight", &shard.buffer), ("tokens", around.tokens), ("y", out)];
                     self.push(Draft { spec, buffers, params, x: 1, rows, z: 1 });
                 }
             }
@@ -130,24 +128,38 @@ impl Lowering<'_> {
                 };
                 let x = self.value(x).clone();
                 let params = vec![group, width / group, eps.to_bits()];
-                let spec = KernelSpec::new(Kernel::RmsNorm);
-                self.push(Draft { spec, buffers: &[weight, &x, out], params, x: width / group, rows, z: 1 });
+                let spec = simple(Kernel::RmsNorm);
+                self.push(Draft {
+                    spec,
+                    buffers: &[("weight", weight), ("x", &x), ("y", out)],
+                    params,
+                    x: width / group,
+                    rows,
+                    z: 1,
+                });
             }
             (Op::Rope { x, rope }, Some(out)) => {
                 let x = self.value(x).clone();
                 let turns = &around.turns[&RopeKey::from(rope)];
                 let pairs = width / 2;
                 let params = vec![rope.head_width / 2, pairs, last];
-                let spec = KernelSpec::new(Kernel::Rope);
+                let spec = simple(Kernel::Rope);
                 let x_groups = pairs.div_ceil(LANES);
-                self.push(Draft { spec, buffers: &[turns, &x, out], params, x: x_groups, rows, z: 1 });
+                self.push(Draft {
+                    spec,
+                    buffers: &[("turns", turns), ("x", &x), ("y", out)],
+                    params,
+                    x: x_groups,
+                    rows,
+                    z: 1,
+                });
             }
             (Op::StoreKv { k, v, cache }, _) => {
                 let pairs = graph.caches()[cache.index()].width() / 2;
                 let (k, v) = (self.value(k).clone(), self.value(v).clone());
                 let (keys, values) = &around.caches[cache.index()];
-                let spec = KernelSpec::new(Kernel::StoreKv).with(around.cache_format.store());
-                let buffers = &[&k, &v, keys, values];
+                let spec = simple(Kernel::StoreKv).with(around.cache_format.store());
+                let buffers = &[("k", &k), ("v", &v), ("keys", keys), ("values", values)];
                 let x = pairs.div_ceil(LANES);
                 self.push(Draft { spec, buffers, params: vec![pairs], x, rows: Rows::Step, z: 1 });
             }
@@ -158,12 +170,12 @@ impl Lowering<'_> {
                 let q = self.value(q).clone();
                 let (keys, values) = &around.caches[cache.index()];
                 let pairs = shape.head_width / 2;
-                let spec = KernelSpec::new(Kernel::Attend)
+                let spec = simple(Kernel::Attend)
                     .with(around.cache_format.load())
                     .constant("PAIRS", pairs.div_ceil(ATTEND_LANES));
                 let window = shape.mask.window.unwrap_or(0);
                 let params = vec![shape.heads, shape.kv_heads, pairs, window, last];
-                let buffers = &[keys, &q, out, values];
+                let buffers = &[("keys", keys), ("q", &q), ("y", out), ("values", values)];
                 self.push(Draft { spec, buffers, params, x: shape.heads, rows, z: 1 });
             }
             (Op::Add { a, b }, Some(out)) => self.elementwise(Fragment::Add, a, b, 0.0, out, node),
@@ -176,19 +188,33 @@ impl Lowering<'_> {
             (Op::ScaleBy { x, weight }, Some(out)) => {
                 let x = self.value(x).clone();
                 let weight = around.weights.vector(graph, weight);
-                let spec = KernelSpec::new(Kernel::Elementwise).with(Fragment::Mul);
+                let spec = simple(Kernel::Elementwise).with(Fragment::Mul);
                 let params = vec![width, 0, 0];
                 let x_groups = width.div_ceil(LANES);
-                self.push(Draft { spec, buffers: &[&x, weight, out], params, x: x_groups, rows, z: 1 });
+                self.push(Draft {
+                    spec,
+                    buffers: &[("a", &x), ("b", weight), ("y", out)],
+                    params,
+                    x: x_groups,
+                    rows,
+                    z: 1,
+                });
             }
             (Op::Columns { x, first, .. }, Some(out)) => self.copy(x, first, 0, out, node),
             (Op::LastRow { x }, Some(out)) => self.copy(x, 0, 1, out, node),
             (Op::Route { logits, used }, Some(out)) => {
                 let experts = graph.value(logits).shape.width;
                 let logits = self.value(logits).clone();
-                let spec = KernelSpec::new(Kernel::Route);
+                let spec = simple(Kernel::Route);
                 let params = vec![experts, used];
-                self.push(Draft { spec, buffers: &[&logits, out], params, x: 1, rows, z: 1 });
+                self.push(Draft {
+                    spec,
+                    buffers: &[("logits", &logits), ("y", out)],
+                    params,
+                    x: 1,
+                    rows,
+                    z: 1,
+                });
             }
             (Op::Combine { x, routing, scale }, Some(out)) => {
                 let used = graph.value(routing).shape.width / 2;
@@ -202,8 +228,8 @@ impl Lowering<'_> {
                         &ones
                     }
                 };
-                let spec = KernelSpec::new(Kernel::Combine);
-                let buffers = &[&x, scale, out, &routing];
+                let spec = simple(Kernel::Combine);
+                let buffers = &[("x", &x), ("scale", scale), ("y", out), ("routing", &routing)];
                 let x_groups = width.div_ceil(LANES);
                 self.push(Draft { spec, buffers, params: vec![width, used], x: x_groups, rows, z: 1 });
             }
@@ -232,7 +258,7 @@ impl Lowering<'_> {
         let routing = routing.map(|routing| self.value(routing).clone());
         for shard in &packed.shards {
             let select = if routing.is_some() { Fragment::Routed } else { Fragment::Dense };
-            let spec = KernelSpec::new(Kernel::Linear)
+            let spec = simple(Kernel::Linear)
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
                 .with(select);
@@ -240,8 +266,8 @@ impl Lowering<'_> {
             params.extend([info.width, info.rows, info.first_row, info.tensor_rows]);
             params.extend([shard.rows.start as u32, rows_of(shard), x_width, x_slot]);
             params.extend([node.shape.width, 2 * slots, around.weights.factor(graph, weight).to_bits()]);
-            let mut buffers = vec![&shard.buffer, &x, out];
-            buffers.extend(&routing);
+            let mut buffers = vec![("weight", &shard.buffer), ("x", &x), ("y", out)];
+            buffers.extend(routing.as_ref().map(|routing| ("routing", routing)));
             let (x, rows) = (info.rows.div_ceil(LINEAR_OUTPUTS), node.shape.rows);
             self.push(Draft { spec, buffers: &buffers, params, x, rows, z: slots });
         }
@@ -259,20 +285,20 @@ impl Lowering<'_> {
     ) {
         let (a, b) = (self.value(a).clone(), self.value(b).clone());
         let width = node.shape.width;
-        let spec = KernelSpec::new(Kernel::Elementwise).with(op);
+        let spec = simple(Kernel::Elementwise).with(Fragment::Gelu).with(op);
         let params = vec![width, 1, constant.to_bits()];
         let (x, rows) = (width.div_ceil(LANES), node.shape.rows);
-        self.push(Draft { spec, buffers: &[&a, &b, out], params, x, rows, z: 1 });
+        self.push(Draft { spec, buffers: &[("a", &a), ("b", &b), ("y", out)], params, x, rows, z: 1 });
     }
 
     fn copy(&mut self, x: Value, first: u32, last: u32, out: &wgpu::Buffer, node: &Node) {
         let x_width = self.around.graph.value(x).shape.width;
         let x = self.value(x).clone();
         let width = node.shape.width;
-        let spec = KernelSpec::new(Kernel::Copy);
+        let spec = simple(Kernel::Copy);
         let params = vec![x_width, first, width, last];
         let (x_groups, rows) = (width.div_ceil(LANES), node.shape.rows);
-        self.push(Draft { spec, buffers: &[&x, out], params, x: x_groups, rows, z: 1 });
+        self.push(Draft { spec, buffers: &[("x", &x), ("y", out)], params, x: x_groups, rows, z: 1 });
     }
 
     fn push(&mut self, draft: Draft<'_>) {
@@ -286,20 +312,16 @@ impl Lowering<'_> {
             contents: bytemuck::cast_slice(&params),
             usage: wgpu::BufferUsages::UNIFORM,
         });
-        let mut buffers = draft.buffers.iter();
-        let entries: Vec<wgpu::BindGroupEntry<'_>> = draft
-            .spec
-            .bindings()
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = pipeline
+            .bindings
             .iter()
             .map(|binding| {
-                let (binding, buffer) = match *binding {
-                    Binding::Uniform(3) => (3, &params),
-                    Binding::Uniform(number) => (number, self.around.step),
-                    Binding::Read(number) | Binding::Write(number) => {
-                        (number, *buffers.next().expect("a buffer for every binding"))
-                    }
+                let named = draft.buffers.iter().find(|(name, _)| *name == binding.name);
+                let buffer = match binding.access {
+                    Access::Uniform => &params,
+                    _ => named.unwrap_or_else(|| panic!("`{}` of {}", binding.name, draft.spec)).1,
                 };
-                wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() }
+                wgpu::BindGroupEntry { binding: binding.number, resource: buffer.as_entire_binding() }
             })
             .collect();
         let label = draft.spec.to_string();
@@ -336,6 +358,30 @@ impl Lowering<'_> {
             contents: bytemuck::cast_slice(&vec![1.0f32; count as usize]),
             usage: wgpu::BufferUsages::STORAGE,
         })
+    }
+}
+
+/// The lanes of most workgroups: rows here are of that order.
+const LANES: u32 = 64;
+
+/// The lanes of a linear operation's workgroup, the most that WebGPU guarantees, and how many share an output. A
+/// row of weights is a few hundred words, and every barrier costs as much as several of them.
+const LINEAR_LANES: u32 = 256;
+const LINEAR_PARTS: u32 = 32;
+
+/// The lanes of attention's workgroup: keys that are scored at once.
+const ATTEND_LANES: u32 = 256;
+
+/// Outputs of a linear operation's workgroup. Enough that no grid is longer than WebGPU allows: a vocabulary of
+/// 262,144 in eights is half of 65,535.
+const LINEAR_OUTPUTS: u32 = LINEAR_LANES / LINEAR_PARTS;
+
+fn simple(kernel: Kernel) -> KernelSpec {
+    let spec = KernelSpec::new(kernel).with(Fragment::Reduce);
+    match kernel {
+        Kernel::Linear => spec.constant("LANES", LINEAR_LANES).constant("PARTS", LINEAR_PARTS),
+        Kernel::Attend => spec.constant("LANES", ATTEND_LANES),
+        _ => spec.constant("LANES", LANES),
     }
 }
 

@@ -25,10 +25,11 @@ pub struct Plan {
 
 impl Plan {
     /// Writes one step of `rows` rows into `pass`. Everything else was decided when the plan was lowered.
-    pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, rows: usize) {
+    pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, step: &wgpu::BindGroup, rows: usize) {
+        pass.set_bind_group(0, step, &[]);
         for dispatch in &self.dispatches {
             pass.set_pipeline(&dispatch.pipeline);
-            pass.set_bind_group(0, &dispatch.bind_group, &[]);
+            pass.set_bind_group(1, &dispatch.bind_group, &[]);
             pass.dispatch_workgroups(dispatch.x, dispatch.rows.count(rows) as u32, dispatch.z);
         }
     }

@@ -75,7 +75,7 @@ impl GpuModel {
             _ => None,
         });
         let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
-        let pipelines = Pipelines::default();
+        let pipelines = Pipelines::new(&gpu);
         Ok(Self { gpu, graph, weights, pipelines, context, cache_format, vocabulary })
     }
 
@@ -100,6 +100,7 @@ pub struct GpuState {
     model: Rc<GpuModel>,
     tokens: wgpu::Buffer,
     step: wgpu::Buffer,
+    step_group: wgpu::BindGroup,
     turns: Vec<Turns>,
     one: Plan,
     many: Plan,
@@ -150,13 +151,13 @@ impl GpuState {
             caches: &caches,
             cache_format: model.cache_format,
             tokens: &tokens,
-            step: &step,
             turns: &turns,
         };
         let (one, many) = (lower(&around, 1)?, lower(&around, MOST_ROWS)?);
         let most = 4 * many.output_width * many.output_rows.count(MOST_ROWS) as u64;
         let read = gpu.buffer("read", most, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
-        Ok(Self { model, tokens, step, turns: tables, one, many, read, len: 0 })
+        let step_group = model.pipelines.step_group(gpu, &step);
+        Ok(Self { model, tokens, step, step_group, turns: tables, one, many, read, len: 0 })
     }
 
     /// Tokens remembered.
@@ -210,7 +211,7 @@ impl GpuState {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            plan.record(&mut pass, rows);
+            plan.record(&mut pass, &self.step_group, rows);
         }
         encoder.copy_buffer_to_buffer(&plan.output, 0, &self.read, 0, bytes);
         gpu.queue.submit([encoder.finish()]);

@@ -16,12 +16,11 @@ struct Params {
     last: u32,
 }
 
-@group(0) @binding(0) var<storage, read> keys: array<u32>;
-@group(0) @binding(1) var<storage, read> q: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@group(0) @binding(3) var<uniform> params: Params;
-@group(0) @binding(4) var<uniform> step: Step;
-@group(0) @binding(5) var<storage, read> values: array<u32>;
+@group(1) @binding(0) var<uniform> params: Params;
+@group(1) @binding(1) var<storage, read> keys: array<u32>;
+@group(1) @binding(2) var<storage, read> q: array<f32>;
+@group(1) @binding(3) var<storage, read_write> y: array<f32>;
+@group(1) @binding(4) var<storage, read> values: array<u32>;
 
 const NOTHING: f32 = -3.0e38;
 

@@ -6,12 +6,11 @@
 
 struct Params { width: u32, used: u32 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read> scale: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@group(0) @binding(3) var<uniform> params: Params;
-@group(0) @binding(4) var<uniform> step: Step;
-@group(0) @binding(5) var<storage, read> routing: array<f32>;
+@group(1) @binding(0) var<uniform> params: Params;
+@group(1) @binding(1) var<storage, read> x: array<f32>;
+@group(1) @binding(2) var<storage, read> scale: array<f32>;
+@group(1) @binding(3) var<storage, read_write> y: array<f32>;
+@group(1) @binding(4) var<storage, read> routing: array<f32>;
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

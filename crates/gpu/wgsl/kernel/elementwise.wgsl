@@ -7,11 +7,10 @@
 
 struct Params { width: u32, b_stride: u32, constant: f32 }
 
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@group(0) @binding(3) var<uniform> params: Params;
-@group(0) @binding(4) var<uniform> step: Step;
+@group(1) @binding(0) var<uniform> params: Params;
+@group(1) @binding(1) var<storage, read> a: array<f32>;
+@group(1) @binding(2) var<storage, read> b: array<f32>;
+@group(1) @binding(3) var<storage, read_write> y: array<f32>;
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

@@ -14,11 +14,10 @@ struct Params {
     factor: f32,
 }
 
-@group(0) @binding(0) var<storage, read> weight: array<u32>;
-@group(0) @binding(1) var<storage, read> tokens: array<u32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@group(0) @binding(3) var<uniform> params: Params;
-@group(0) @binding(4) var<uniform> step: Step;
+@group(1) @binding(0) var<uniform> params: Params;
+@group(1) @binding(1) var<storage, read> weight: array<u32>;
+@group(1) @binding(2) var<storage, read> tokens: array<u32>;
+@group(1) @binding(3) var<storage, read_write> y: array<f32>;
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

@@ -22,11 +22,10 @@ struct Params {
     factor: f32,
 }
 
-@group(0) @binding(0) var<storage, read> weight: array<u32>;
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@group(0) @binding(3) var<uniform> params: Params;
-@group(0) @binding(4) var<uniform> step: Step;
+@group(1) @binding(0) var<uniform> params: Params;
+@group(1) @binding(1) var<storage, read> weight: array<u32>;
+@group(1) @binding(2) var<storage, read> x: array<f32>;
+@group(1) @binding(3) var<storage, read_write> y: array<f32>;
 
 var<workgroup> parts: array<f32, LANES>;
 

@@ -6,10 +6,9 @@
 
 struct Params { experts: u32, used: u32 }
 
-@group(0) @binding(0) var<storage, read> logits: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@group(0) @binding(3) var<uniform> params: Params;
-@group(0) @binding(4) var<uniform> step: Step;
+@group(1) @binding(0) var<uniform> params: Params;
+@group(1) @binding(1) var<storage, read> logits: array<f32>;
+@group(1) @binding(3) var<storage, read_write> y: array<f32>;
 
 const SMALLEST_SUM: f32 = 6.103515625e-5;
 

@@ -1,0 +1,104 @@
+//! The WGSL files that kernels are made of.
+
+use rullama_gguf::Format;
+
+/// Declares an enum of WGSL files.
+macro_rules! files {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident => $file:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "each file says what it is")]
+        pub enum $name { $($variant,)* }
+
+        impl $name {
+            /// Every one there is.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            pub(super) fn file(self) -> &'static str {
+                match self { $(Self::$variant => $file,)* }
+            }
+
+            pub(super) fn source(self) -> &'static str {
+                match self { $(Self::$variant => include_str!(concat!("../../wgsl/", $file)),)* }
+            }
+
+            /// The file's name without folder and ending.
+            pub fn name(self) -> &'static str {
+                let file = self.file();
+                let name = file.rsplit_once('/').map_or(file, |(_, name)| name);
+                name.trim_end_matches(".wgsl")
+            }
+        }
+    };
+}
+
+files! {
+    /// A body: one algorithm.
+    Kernel {
+        Embed => "kernel/embed.wgsl",
+        Linear => "kernel/linear.wgsl",
+        RmsNorm => "kernel/rms_norm.wgsl",
+        Rope => "kernel/rope.wgsl",
+        StoreKv => "kernel/store_kv.wgsl",
+        Attend => "kernel/attend.wgsl",
+        Elementwise => "kernel/elementwise.wgsl",
+        Copy => "kernel/copy.wgsl",
+        Route => "kernel/route.wgsl",
+        Combine => "kernel/combine.wgsl",
+    }
+}
+
+files! {
+    /// A piece that fits a slot of some body.
+    Fragment {
+        Step => "shared/step.wgsl",
+        Reduce => "shared/reduce.wgsl",
+        Planes => "shared/planes.wgsl",
+        LinearParams => "shared/linear_params.wgsl",
+        Gelu => "shared/gelu.wgsl",
+        Store => "epilogue/store.wgsl",
+        CappedStore => "epilogue/soft_cap.wgsl",
+        GeluPair => "epilogue/gelu_pair.wgsl",
+        GeluOther => "epilogue/gelu_other.wgsl",
+        Dense => "select/dense.wgsl",
+        Routed => "select/routed.wgsl",
+        StoreF32 => "cache/f32_store.wgsl",
+        StoreF16 => "cache/f16_store.wgsl",
+        LoadF32 => "cache/f32_load.wgsl",
+        LoadF16 => "cache/f16_load.wgsl",
+        Add => "op/add.wgsl",
+        Mul => "op/mul.wgsl",
+        Scale => "op/scale.wgsl",
+        SoftCap => "op/soft_cap.wgsl",
+        GeluMul => "op/gelu_mul.wgsl",
+        F32 => "format/f32.wgsl",
+        F16 => "format/f16.wgsl",
+        Bf16 => "format/bf16.wgsl",
+        Q4_0 => "format/q4_0.wgsl",
+        Q4_1 => "format/q4_1.wgsl",
+        Q5_0 => "format/q5_0.wgsl",
+        Q5_1 => "format/q5_1.wgsl",
+        Q8_0 => "format/q8_0.wgsl",
+        Q2K => "format/q2_k.wgsl",
+        Q3K => "format/q3_k.wgsl",
+        Q4K => "format/q4_k.wgsl",
+        Q5K => "format/q5_k.wgsl",
+        Q6K => "format/q6_k.wgsl",
+        Iq4Nl => "format/iq4_nl.wgsl",
+        Iq4Xs => "format/iq4_xs.wgsl",
+        Mxfp4 => "format/mxfp4.wgsl",
+    }
+}
+
+impl Fragment {
+    /// Whether it is common ground rather than a choice.
+    pub(super) fn is_shared(self) -> bool {
+        self.file().starts_with("shared/")
+    }
+
+    /// The fragment that reads weights of this format, if there is one.
+    pub fn format(format: Format) -> Option<Self> {
+        let file = format!("format/{}.wgsl", format.name().to_lowercase());
+        Self::ALL.iter().copied().find(|fragment| fragment.file() == file)
+    }
+}

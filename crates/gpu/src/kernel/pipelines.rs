@@ -1,0 +1,88 @@
+//! The pipelines made so far.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use super::{Access, Binding, Dialect, KernelSpec};
+use crate::Gpu;
+
+/// A pipeline with the layout of its dispatches' bindings.
+#[derive(Debug, Clone)]
+pub(crate) struct Pipeline {
+    pub(crate) pipeline: wgpu::ComputePipeline,
+    pub(crate) layout: wgpu::BindGroupLayout,
+    pub(crate) bindings: Vec<Binding>,
+}
+
+/// The pipelines made so far, and the layout of the step, which all of them share.
+#[derive(Debug)]
+pub(crate) struct Pipelines {
+    step: wgpu::BindGroupLayout,
+    made: RefCell<HashMap<KernelSpec, Pipeline>>,
+}
+
+impl Pipelines {
+    pub(crate) fn new(gpu: &Gpu) -> Self {
+        let entries = [entry(0, Access::Uniform)];
+        let label = Some("step");
+        let descriptor = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };
+        let step = gpu.device.create_bind_group_layout(&descriptor);
+        Self { step, made: RefCell::default() }
+    }
+
+    /// The bind group of a step, bound once for all dispatches.
+    pub(crate) fn step_group(&self, gpu: &Gpu, step: &wgpu::Buffer) -> wgpu::BindGroup {
+        gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some("step"),
+            layout: &self.step,
+            entries: &[wgpu::BindGroupEntry { binding: 0, resource: step.as_entire_binding() }],
+        })
+    }
+
+    /// The pipeline of a recipe, made when it is first asked for.
+    pub(crate) fn get(&self, gpu: &Gpu, spec: &KernelSpec) -> Pipeline {
+        self.made.borrow_mut().entry(spec.clone()).or_insert_with(|| self.make(gpu, spec)).clone()
+    }
+
+    fn make(&self, gpu: &Gpu, spec: &KernelSpec) -> Pipeline {
+        let label = spec.to_string();
+        let label = Some(label.as_str());
+        let source = wgpu::ShaderSource::Wgsl(spec.compose(Dialect::HERE).into());
+        let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor { label, source });
+        let bindings = spec.bindings();
+        let entries: Vec<_> = bindings.iter().map(|binding| entry(binding.number, binding.access)).collect();
+        let descriptor = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };
+        let layout = gpu.device.create_bind_group_layout(&descriptor);
+        let pipeline_layout = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label,
+            bind_group_layouts: &[Some(&self.step), Some(&layout)],
+            ..Default::default()
+        });
+        let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label,
+            layout: Some(&pipeline_layout),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // Kernels write before they read; clearing would cost a pass over workgroup memory.
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        });
+        Pipeline { pipeline, layout, bindings }
+    }
+}
+
+fn entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {
+    let ty = match access {
+        Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+        Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
+        Access::Uniform => wgpu::BufferBindingType::Uniform,
+    };
+    wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+        count: None,
+    }
+}

@@ -1,0 +1,93 @@
+//! The recipe of a kernel: a body, a fragment for each of its slots, and constants.
+
+use std::fmt;
+
+use super::{Binding, Fragment, Kernel, bindings};
+
+/// Whose WGSL is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// naga's, which compiles for native programs. It knows subgroup functions but not the directive that enables them.
+    Naga,
+    /// A browser's, which wants that directive.
+    Browser,
+}
+
+impl Dialect {
+    /// That of the platform this is compiled for.
+    pub const HERE: Self = if cfg!(target_family = "wasm") { Self::Browser } else { Self::Naga };
+}
+
+/// The recipe of a kernel. It is the key under which its pipeline is kept, and its text is the pipeline's label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KernelSpec {
+    body: Kernel,
+    fragments: Vec<Fragment>,
+    constants: Vec<(&'static str, u32)>,
+}
+
+impl KernelSpec {
+    /// A body alone. Every kernel knows its step.
+    pub fn new(body: Kernel) -> Self {
+        Self { body, fragments: vec![Fragment::Step], constants: Vec::new() }
+    }
+
+    /// With a fragment in one of the body's slots.
+    #[must_use]
+    pub fn with(mut self, fragment: Fragment) -> Self {
+        self.fragments.push(fragment);
+        self
+    }
+
+    /// With a constant.
+    #[must_use]
+    pub fn constant(mut self, name: &'static str, value: u32) -> Self {
+        self.constants.push((name, value));
+        self
+    }
+
+    /// The algorithm.
+    pub fn body(&self) -> Kernel {
+        self.body
+    }
+
+    /// Whether it needs the lanes of a subgroup to know each other.
+    pub fn uses_subgroups(&self) -> bool {
+        self.sources().any(|(_, source)| source.contains("subgroup"))
+    }
+
+    /// The kernel's text.
+    pub fn compose(&self, dialect: Dialect) -> String {
+        let mut text = String::new();
+        if dialect == Dialect::Browser && self.uses_subgroups() {
+            text += "enable subgroups;\n";
+        }
+        for (name, value) in &self.constants {
+            text += &format!("const {name}: u32 = {value}u;\n");
+        }
+        for (file, source) in self.sources() {
+            text += &format!("\n// ---- {file}\n{source}");
+        }
+        text
+    }
+
+    /// The buffers it needs, apart from the step.
+    pub(crate) fn bindings(&self) -> Vec<Binding> {
+        self.sources().flat_map(|(_, source)| bindings::declared(source)).collect()
+    }
+
+    fn sources(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let fragments = self.fragments.iter().map(|fragment| (fragment.file(), fragment.source()));
+        fragments.chain([(self.body.file(), self.body.source())])
+    }
+}
+
+impl fmt::Display for KernelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.body.name())?;
+        for fragment in self.fragments.iter().filter(|fragment| !fragment.is_shared()) {
+            write!(f, "+{}", fragment.name())?;
+        }
+        self.constants.iter().try_for_each(|(name, value)| write!(f, " {}={value}", name.to_lowercase()))
+    }
+}
