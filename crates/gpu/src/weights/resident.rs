@@ -1,182 +1,157 @@
-//! Weights that live on the GPU, packed into planes and split where they are larger than a binding.
+//! Weights that live on the GPU, read and packed piece by piece.
 
-use std::{collections::HashMap, ops::Range};
+use std::{ops::Range, thread};
 
-use rullama_gguf::{Format, Model, ModelTensor};
-use rullama_graph::{Graph, Op, Weight};
+use rullama_gguf::{Model, ModelTensor};
 
-use super::pack::{Packing, resident_format};
+use super::{
+    Manifest, Packed,
+    manifest::{decode, decoded, find},
+    pack::Packing,
+};
 use crate::{Gpu, GpuError};
 
 /// Rows are read and packed in pieces of about this many bytes, so that host memory stays small.
 const PIECE: u64 = 16 << 20;
 
-/// Some rows of a packed tensor, in a buffer of their own.
-#[derive(Debug)]
-pub(crate) struct Shard {
-    pub(crate) buffer: wgpu::Buffer,
-    pub(crate) rows: Range<u64>,
-    /// Where each plane begins, in words.
-    pub(crate) plane_at: [u32; 3],
-}
-
-/// A tensor that matrices are read from.
-#[derive(Debug)]
-pub(crate) struct PackedTensor {
-    pub(crate) packing: Packing,
-    pub(crate) shards: Vec<Shard>,
-}
-
-/// The weights of a graph on the GPU.
+/// The weights of a manifest on the GPU.
 #[derive(Debug)]
 pub(crate) struct Resident {
-    matrices: HashMap<String, PackedTensor>,
-    vectors: HashMap<String, wgpu::Buffer>,
-    /// Single numbers that kernels take as parameters.
-    factors: HashMap<String, f32>,
-    /// Divisors of rotary frequencies, which the host needs.
-    pub(crate) rope_factors: HashMap<String, Vec<f32>>,
+    /// For each packed tensor, a buffer for each shard.
+    pub(crate) shards: Vec<Vec<wgpu::Buffer>>,
+    /// All vectors.
+    pub(crate) vectors: wgpu::Buffer,
 }
 
 impl Resident {
-    /// Reads, packs and uploads every weight that the graph names, tensor by tensor.
-    pub(crate) async fn upload(gpu: &Gpu, model: &Model, graph: &Graph) -> Result<Self, GpuError> {
-        let mut resident = Self {
-            matrices: HashMap::new(),
-            vectors: HashMap::new(),
-            factors: HashMap::new(),
-            rope_factors: HashMap::new(),
-        };
-        for node in graph.nodes() {
-            let Some(weight) = node.op.weight() else { continue };
-            let name = graph.weight(weight).tensor.as_str();
-            let tensor = find(model, name)?;
-            match node.op {
-                Op::Embed { .. } | Op::Linear { .. } | Op::ExpertLinear { .. } => {
-                    if !resident.matrices.contains_key(name) {
-                        let packed = upload_matrix(gpu, model, &tensor).await?;
-                        resident.matrices.insert(name.to_owned(), packed);
-                    }
-                    if let Some(scale) = graph.weight(weight).scale {
-                        let name = graph.weight(scale).tensor.as_str();
-                        let value = decoded(model, &find(model, name)?).await?[0];
-                        resident.factors.insert(name.to_owned(), value);
-                    }
-                }
-                Op::Rope { .. } => {
-                    resident.rope_factors.insert(name.to_owned(), decoded(model, &tensor).await?);
-                }
-                _ => {
-                    if !resident.vectors.contains_key(name) {
-                        let values = decoded(model, &tensor).await?;
-                        let buffer = gpu.storage(name, 4 * values.len() as u64)?;
-                        gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
-                        resident.vectors.insert(name.to_owned(), buffer);
-                    }
-                }
-            }
+    /// Reads, packs and uploads everything, telling `progress` how many bytes of how many are done.
+    pub(crate) async fn upload(
+        gpu: &Gpu,
+        model: &Model,
+        manifest: &Manifest,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, GpuError> {
+        let all = manifest.bytes();
+        let mut done = 0;
+        progress(done, all);
+        let vectors = gpu.storage("vectors", 4 * u64::from(manifest.vector_floats))?;
+        for (name, at) in manifest.vectors() {
+            let values = decoded(model, &find(model, name)?).await?;
+            gpu.queue.write_buffer(&vectors, 4 * u64::from(at), bytemuck::cast_slice(&values));
         }
-        Ok(resident)
-    }
-
-    pub(crate) fn matrix(&self, graph: &Graph, weight: Weight) -> &PackedTensor {
-        &self.matrices[&graph.weight(weight).tensor]
-    }
-
-    pub(crate) fn vector(&self, graph: &Graph, weight: Weight) -> &wgpu::Buffer {
-        &self.vectors[&graph.weight(weight).tensor]
-    }
-
-    /// What all values of a weight are multiplied with.
-    pub(crate) fn factor(&self, graph: &Graph, weight: Weight) -> f32 {
-        graph.weight(weight).scale.map_or(1.0, |scale| self.factors[&graph.weight(scale).tensor])
+        let mut shards = Vec::new();
+        for packed in &manifest.packed {
+            let mut buffers = Vec::new();
+            for shard in &packed.shards {
+                buffers.push(gpu.storage(&packed.parts[0].tensor, shard.bytes)?);
+            }
+            let mut first = 0;
+            for part in &packed.parts {
+                let tensor = find(model, &part.tensor)?;
+                let at_once = (PIECE / tensor.row_bytes().max(1)).max(1);
+                let mut row = 0;
+                while row < part.rows {
+                    let rows = row..(row + at_once).min(part.rows);
+                    upload_rows(gpu, model, &tensor, packed, &buffers, first, rows.clone()).await?;
+                    row = rows.end;
+                    done += (rows.end - rows.start) * 4 * u64::from(packed.packing.row_words());
+                    progress(done.min(all), all);
+                }
+                first += part.rows;
+            }
+            shards.push(buffers);
+        }
+        Ok(Self { shards, vectors })
     }
 }
 
-fn find<'m>(model: &'m Model, name: &str) -> Result<ModelTensor<'m>, GpuError> {
-    model.tensor(name).ok_or_else(|| GpuError::MissingTensor { tensor: name.to_owned() })
-}
-
-async fn decoded(model: &Model, tensor: &ModelTensor<'_>) -> Result<Vec<f32>, GpuError> {
-    let bytes = model.read(tensor.range()).await?;
-    decode(tensor, &bytes, tensor.shape.values() as usize)
-}
-
-fn decode(tensor: &ModelTensor<'_>, bytes: &[u8], count: usize) -> Result<Vec<f32>, GpuError> {
-    let mut values = vec![0.0; count];
-    let failed = |source| GpuError::Format { tensor: tensor.name.to_owned(), source };
-    tensor.format.decode(bytes, &mut values).map_err(failed)?;
-    Ok(values)
-}
-
-/// Uploads a tensor in shards of whole rows, each no larger than a binding.
-async fn upload_matrix(gpu: &Gpu, model: &Model, tensor: &ModelTensor<'_>) -> Result<PackedTensor, GpuError> {
-    let width = tensor.shape.row_len() as u32;
-    let format = resident_format(tensor.format, width);
-    let packing = Packing::new(format, width)
-        .or_else(|| Packing::new(Format::F32, width))
-        .ok_or(GpuError::Unsupported { operation: "linear" })?;
-    let row_bytes = 4 * u64::from(packing.row_words());
-    let limit = gpu.largest_binding();
-    let rows_in_shard = limit / row_bytes;
-    if rows_in_shard == 0 {
-        let what = format!("a row of `{}`", tensor.name);
-        return Err(GpuError::TooLarge { what, bytes: row_bytes, limit });
-    }
-    let mut shards = Vec::new();
-    let all = tensor.shape.rows();
-    let mut first = 0;
-    while first < all {
-        let rows = first..(first + rows_in_shard).min(all);
-        first = rows.end;
-        shards.push(upload_shard(gpu, model, tensor, &packing, rows).await?);
-    }
-    Ok(PackedTensor { packing, shards })
-}
-
-async fn upload_shard(
+/// Uploads some rows of a tensor whose first row is `first` in the packed one.
+async fn upload_rows(
     gpu: &Gpu,
     model: &Model,
     tensor: &ModelTensor<'_>,
-    packing: &Packing,
+    packed: &Packed,
+    buffers: &[wgpu::Buffer],
+    first: u64,
     rows: Range<u64>,
-) -> Result<Shard, GpuError> {
-    let count = rows.end - rows.start;
-    let words = packing.plane_words.map(u64::from);
-    let buffer = gpu.storage(tensor.name, 4 * count * words.iter().sum::<u64>())?;
-    let plane_at = [0, count * words[0], count * (words[0] + words[1])];
-    let at_once = (PIECE / tensor.row_bytes().max(1)).max(1);
-    let mut first = rows.start;
-    while first < rows.end {
-        let piece = first..(first + at_once).min(rows.end);
-        let pieces = (piece.end - piece.start) as usize;
-        let mut blocks = model.read(tensor.rows_range(piece.clone())).await?;
-        if packing.format != tensor.format {
-            blocks = converted(tensor, &blocks, packing, pieces)?;
+) -> Result<(), GpuError> {
+    let packing = &packed.packing;
+    let blocks = model.read(tensor.rows_range(rows.clone())).await?;
+    let count = (rows.end - rows.start) as usize;
+    let mut planes = packing.plane_words.map(|words| vec![0u32; count * words as usize]);
+    pack(tensor, packing, &blocks, count, planes.each_mut().map(Vec::as_mut_slice))?;
+    let rows = first + rows.start..first + rows.end;
+    for (shard, buffer) in packed.shards.iter().zip(buffers) {
+        let (from, to) = (rows.start.max(shard.rows.start), rows.end.min(shard.rows.end));
+        if from >= to {
+            continue;
         }
-        let mut planes = packing.plane_words.map(|words| vec![0u32; pieces * words as usize]);
-        packing.pack_rows(&blocks, planes.each_mut().map(Vec::as_mut_slice));
-        for (plane, packed) in planes.iter().enumerate().filter(|(_, packed)| !packed.is_empty()) {
-            let at = plane_at[plane] + (piece.start - rows.start) * words[plane];
-            gpu.queue.write_buffer(&buffer, 4 * at, bytemuck::cast_slice(packed));
+        for (plane, &words) in packing.plane_words.iter().enumerate().filter(|(_, words)| **words > 0) {
+            let words = u64::from(words);
+            let part = &planes[plane][((from - rows.start) * words) as usize..((to - rows.start) * words) as usize];
+            let at = u64::from(shard.plane_at[plane]) + (from - shard.rows.start) * words;
+            gpu.queue.write_buffer(buffer, 4 * at, bytemuck::cast_slice(part));
         }
-        // Sends what was written on its way, so that it does not pile up in memory.
-        gpu.queue.submit([]);
-        first = piece.end;
     }
-    Ok(Shard { buffer, rows, plane_at: plane_at.map(|at| at as u32) })
+    // Sends what was written on its way, so that it does not pile up in memory.
+    gpu.queue.submit([]);
+    Ok(())
 }
 
-/// Blocks of a format without a kernel, in the format that stands in for it.
-fn converted(
+/// Packs rows on as many threads as there are cores: at the speed of one, packing would take longer than reading.
+fn pack(
     tensor: &ModelTensor<'_>,
-    blocks: &[u8],
     packing: &Packing,
+    blocks: &[u8],
     rows: usize,
-) -> Result<Vec<u8>, GpuError> {
+    planes: [&mut [u32]; 3],
+) -> Result<(), GpuError> {
+    let threads = if cfg!(target_family = "wasm") { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
+    let share = rows.div_ceil(threads.min(16)).max(1);
+    let row_bytes = blocks.len() / rows;
+    let words = packing.plane_words.map(|words| words as usize);
+    let [quants, scales, extra] = planes;
+    let mut rests = [quants, scales, extra];
+    let mut jobs = Vec::new();
+    for blocks in blocks.chunks(share * row_bytes) {
+        let rows = blocks.len() / row_bytes;
+        let mut index = 0;
+        let planes = rests.each_mut().map(|rest| {
+            let (part, others) = std::mem::take(rest).split_at_mut(rows * words[index]);
+            *rest = others;
+            index += 1;
+            part
+        });
+        jobs.push((blocks, rows, planes));
+    }
+    if jobs.len() == 1 {
+        return jobs.into_iter().try_for_each(|(blocks, rows, planes)| pack_share(tensor, packing, blocks, rows, planes));
+    }
+    thread::scope(|scope| {
+        let workers: Vec<_> = jobs
+            .into_iter()
+            .map(|(blocks, rows, planes)| scope.spawn(move || pack_share(tensor, packing, blocks, rows, planes)))
+            .collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("packing does not panic"))
+    })
+}
+
+fn pack_share(
+    tensor: &ModelTensor<'_>,
+    packing: &Packing,
+    blocks: &[u8],
+    rows: usize,
+    planes: [&mut [u32]; 3],
+) -> Result<(), GpuError> {
+    if packing.format == tensor.format {
+        packing.pack_rows(blocks, planes);
+        return Ok(());
+    }
+    // Blocks of a format without a kernel, in the format that stands in for it.
     let values = decode(tensor, blocks, rows * packing.width as usize)?;
     let mut converted = vec![0; rows * packing.bytes_per_row()];
     let failed = |source| GpuError::Format { tensor: tensor.name.to_owned(), source };
     packing.format.encode(&values, &mut converted).map_err(failed)?;
-    Ok(converted)
+    packing.pack_rows(&converted, planes);
+    Ok(())
 }

@@ -1,27 +1,37 @@
-// reduce: sums and maxima over the lanes of a workgroup, by halving. Needs no subgroups.
+// reduce: sums and maxima over the lanes of a workgroup, in two rounds of sixteen. Needs no subgroups.
+
+const_assert LANES <= 256u;
 
 var<workgroup> lanes: array<f32, LANES>;
+var<workgroup> rounds: array<f32, 16>;
 
 fn workgroup_sum(value: f32, lane: u32) -> f32 {
     lanes[lane] = value;
-    for (var half = LANES / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if lane < half { lanes[lane] += lanes[lane + half]; }
+    workgroupBarrier();
+    // Each of the first lanes adds every sixteenth value: neighbours read neighbours.
+    if lane < 16u {
+        var sum = 0.0;
+        for (var i = lane; i < LANES; i += 16u) { sum += lanes[i]; }
+        rounds[lane] = sum;
     }
     workgroupBarrier();
-    let total = lanes[0];
+    var total = 0.0;
+    for (var i = 0u; i < 16u; i++) { total += rounds[i]; }
     workgroupBarrier();
     return total;
 }
 
 fn workgroup_max(value: f32, lane: u32) -> f32 {
     lanes[lane] = value;
-    for (var half = LANES / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if lane < half { lanes[lane] = max(lanes[lane], lanes[lane + half]); }
+    workgroupBarrier();
+    if lane < 16u {
+        var most = lanes[lane];
+        for (var i = lane + 16u; i < LANES; i += 16u) { most = max(most, lanes[i]); }
+        rounds[lane] = most;
     }
     workgroupBarrier();
-    let most = lanes[0];
+    var most = rounds[0];
+    for (var i = 1u; i < 16u; i++) { most = max(most, rounds[i]); }
     workgroupBarrier();
     return most;
 }

@@ -1,0 +1,277 @@
+//! Which weights go to the GPU, packed how, split how: known before a byte of them is read.
+//!
+//! Weights that are multiplied with the same input are *stacked*: their rows lie one after another in one packed
+//! tensor, so that one dispatch computes them all.
+
+use std::{collections::HashMap, ops::Range};
+
+use rullama_gguf::{Format, Model, ModelTensor};
+use rullama_graph::{Graph, Node, Op, Value, Weight};
+
+use super::pack::{Packing, resident_format};
+use crate::GpuError;
+
+/// Some rows of a packed tensor, in a buffer of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shard {
+    pub(crate) rows: Range<u64>,
+    /// Where each plane begins, in words; a multiple of four, for loads of four words.
+    pub(crate) plane_at: [u32; 3],
+    pub(crate) bytes: u64,
+}
+
+/// A tensor of the file as part of a packed one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) tensor: String,
+    pub(crate) rows: u64,
+    /// How the file has it.
+    pub(crate) format: Format,
+}
+
+/// One or more tensors of the file, in one way to be packed.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) packing: Packing,
+    pub(crate) shards: Vec<Shard>,
+}
+
+/// A tensor that is kept in another format than the file's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Conversion {
+    /// The tensor.
+    pub tensor: String,
+    /// Its format in the file.
+    pub from: Format,
+    /// Its format on the GPU.
+    pub to: Format,
+}
+
+/// Everything that is uploaded for a graph.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    pub(crate) packed: Vec<Packed>,
+    /// Of each tensor with matrices: which packed one, and from which row on.
+    places: HashMap<String, (usize, u32)>,
+    /// Where each vector begins, in floats, in the one buffer that holds them.
+    vectors: HashMap<String, u32>,
+    pub(crate) vector_floats: u32,
+    /// Single numbers that kernels take as parameters.
+    factors: HashMap<String, f32>,
+    /// Divisors of rotary frequencies, which the host needs.
+    pub(crate) rope_factors: HashMap<String, Vec<f32>>,
+}
+
+impl Manifest {
+    /// Decides about every weight that `graph` names. Reads only single numbers.
+    pub(crate) async fn read(model: &Model, graph: &Graph, largest_binding: u64) -> Result<Self, GpuError> {
+        let mut manifest = Self {
+            packed: Vec::new(),
+            places: HashMap::new(),
+            vectors: HashMap::new(),
+            vector_floats: 0,
+            factors: HashMap::new(),
+            rope_factors: HashMap::new(),
+        };
+        for stack in stacks(graph) {
+            manifest.stack(model, graph, &stack, largest_binding)?;
+        }
+        for node in graph.nodes() {
+            let Some(weight) = node.op.weight() else { continue };
+            let info = graph.weight(weight);
+            let name = info.tensor.as_str();
+            match node.op {
+                Op::Embed { .. } | Op::Linear { .. } | Op::ExpertLinear { .. } => {
+                    if !manifest.places.contains_key(name) {
+                        manifest.pack(vec![find(model, name)?], largest_binding)?;
+                    }
+                    if let Some(scale) = info.scale {
+                        let name = graph.weight(scale).tensor.as_str();
+                        let value = decoded(model, &find(model, name)?).await?[0];
+                        manifest.factors.insert(name.to_owned(), value);
+                    }
+                }
+                Op::Rope { .. } => {
+                    let factors = decoded(model, &find(model, name)?).await?;
+                    manifest.rope_factors.insert(name.to_owned(), factors);
+                }
+                _ => {
+                    if !manifest.vectors.contains_key(name) {
+                        manifest.vectors.insert(name.to_owned(), manifest.vector_floats);
+                        let values = find(model, name)?.shape.values() as u32;
+                        // Four floats are read at once.
+                        manifest.vector_floats += values.next_multiple_of(4);
+                    }
+                }
+            }
+        }
+        Ok(manifest)
+    }
+
+    /// The packed tensor that holds a weight, and the weight's first row there.
+    pub(crate) fn place(&self, graph: &Graph, weight: Weight) -> (usize, u32) {
+        let info = graph.weight(weight);
+        let (packed, first_row) = self.places[&info.tensor];
+        (packed, first_row + info.first_row)
+    }
+
+    /// The packed tensor that holds a weight.
+    pub(crate) fn packed(&self, graph: &Graph, weight: Weight) -> &Packed {
+        &self.packed[self.place(graph, weight).0]
+    }
+
+    /// Whether the rows of `next` follow those of `weight` in the same packed tensor.
+    pub(crate) fn follows(&self, graph: &Graph, weight: Weight, next: Weight) -> bool {
+        let ((packed, first), (other, other_first)) = (self.place(graph, weight), self.place(graph, next));
+        let (info, other_info) = (graph.weight(weight), graph.weight(next));
+        packed == other
+            && first + info.rows == other_first
+            && info.matrices == other_info.matrices
+            && info.scale.is_none()
+            && other_info.scale.is_none()
+    }
+
+    /// Where a vector begins, in floats.
+    pub(crate) fn vector(&self, graph: &Graph, weight: Weight) -> u32 {
+        self.vectors[&graph.weight(weight).tensor]
+    }
+
+    pub(crate) fn vectors(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.vectors.iter().map(|(name, &at)| (name.as_str(), at))
+    }
+
+    /// What all values of a weight are multiplied with.
+    pub(crate) fn factor(&self, graph: &Graph, weight: Weight) -> f32 {
+        graph.weight(weight).scale.map_or(1.0, |scale| self.factors[&graph.weight(scale).tensor])
+    }
+
+    /// Bytes of all weights on the GPU.
+    pub(crate) fn bytes(&self) -> u64 {
+        let shards = self.packed.iter().flat_map(|packed| &packed.shards);
+        shards.map(|shard| shard.bytes).sum::<u64>() + 4 * u64::from(self.vector_floats)
+    }
+
+    /// Tensors whose format has no kernel of its own.
+    pub(crate) fn conversions(&self) -> Vec<Conversion> {
+        let mut conversions = Vec::new();
+        for packed in &self.packed {
+            let to = packed.packing.format;
+            for part in packed.parts.iter().filter(|part| part.format != to) {
+                conversions.push(Conversion { tensor: part.tensor.clone(), from: part.format, to });
+            }
+        }
+        conversions
+    }
+
+    /// Stacks neighbours of the same format, as long as they fit into one binding.
+    fn stack(&mut self, model: &Model, graph: &Graph, weights: &[Weight], limit: u64) -> Result<(), GpuError> {
+        let mut run: Vec<ModelTensor<'_>> = Vec::new();
+        for &weight in weights {
+            let info = graph.weight(weight);
+            let tensor = find(model, &info.tensor)?;
+            let whole = info.matrices == 1 && info.rows == info.tensor_rows && info.scale.is_none();
+            if !whole || self.places.contains_key(tensor.name) {
+                continue;
+            }
+            if let Some(before) = run.last() {
+                let rows: u64 = run.iter().chain([&tensor]).map(|tensor| tensor.shape.rows()).sum();
+                let packing = packing(&tensor)?;
+                let fits = rows * 4 * u64::from(packing.row_words()) <= limit;
+                if packing != self::packing(before)? || !fits {
+                    self.pack(std::mem::take(&mut run), limit)?;
+                }
+            }
+            run.push(tensor);
+        }
+        if !run.is_empty() {
+            self.pack(run, limit)?;
+        }
+        Ok(())
+    }
+
+    fn pack(&mut self, tensors: Vec<ModelTensor<'_>>, limit: u64) -> Result<(), GpuError> {
+        let packing = packing(&tensors[0])?;
+        let index = self.packed.len();
+        let mut rows = 0;
+        let mut parts = Vec::new();
+        for tensor in tensors {
+            self.places.insert(tensor.name.to_owned(), (index, rows as u32));
+            rows += tensor.shape.rows();
+            let (name, format) = (tensor.name.to_owned(), tensor.format);
+            parts.push(Part { tensor: name, rows: tensor.shape.rows(), format });
+        }
+        let shards = shards(&parts[0].tensor, &packing, rows, limit)?;
+        self.packed.push(Packed { parts, packing, shards });
+        Ok(())
+    }
+}
+
+/// Splits rows where they are more than a binding holds.
+fn shards(tensor: &str, packing: &Packing, rows: u64, limit: u64) -> Result<Vec<Shard>, GpuError> {
+    let row_bytes = 4 * u64::from(packing.row_words());
+    // What aligning the planes may add.
+    let most = limit.saturating_sub(3 * 16) / row_bytes;
+    if most == 0 {
+        let what = format!("a row of `{tensor}`");
+        return Err(GpuError::TooLarge { what, bytes: row_bytes, limit });
+    }
+    let mut shards = Vec::new();
+    let mut first = 0;
+    while first < rows {
+        let end = (first + most).min(rows);
+        let mut at = 0;
+        let plane_at = packing.plane_words.map(|words| {
+            let plane = at;
+            at = (at + (end - first) * u64::from(words)).next_multiple_of(4);
+            plane as u32
+        });
+        shards.push(Shard { rows: first..end, plane_at, bytes: 4 * at });
+        first = end;
+    }
+    Ok(shards)
+}
+
+fn packing(tensor: &ModelTensor<'_>) -> Result<Packing, GpuError> {
+    let width = tensor.shape.row_len() as u32;
+    Packing::new(resident_format(tensor.format, width), width)
+        .or_else(|| Packing::new(Format::F32, width))
+        .ok_or(GpuError::Unsupported { operation: "linear" })
+}
+
+/// Weights that have the same input: queries, keys and values; gate and up.
+fn stacks(graph: &Graph) -> Vec<Vec<Weight>> {
+    // The last row of a value is the value itself, as far as weights are concerned.
+    let source = |value: Value| match graph.value(value).op {
+        Op::LastRow { x } => x,
+        _ => value,
+    };
+    let mut stacks: Vec<(Value, Vec<Weight>)> = Vec::new();
+    for Node { op, .. } in graph.nodes() {
+        let Op::Linear { x, weight, .. } = *op else { continue };
+        let x = source(x);
+        match stacks.iter_mut().rev().take(4).find(|(input, _)| *input == x) {
+            Some((_, stack)) if !stack.contains(&weight) => stack.push(weight),
+            Some(_) => {}
+            None => stacks.push((x, vec![weight])),
+        }
+    }
+    stacks.into_iter().map(|(_, stack)| stack).filter(|stack| stack.len() > 1).collect()
+}
+
+pub(super) fn find<'m>(model: &'m Model, name: &str) -> Result<ModelTensor<'m>, GpuError> {
+    model.tensor(name).ok_or_else(|| GpuError::MissingTensor { tensor: name.to_owned() })
+}
+
+pub(super) async fn decoded(model: &Model, tensor: &ModelTensor<'_>) -> Result<Vec<f32>, GpuError> {
+    let bytes = model.read(tensor.range()).await?;
+    decode(tensor, &bytes, tensor.shape.values() as usize)
+}
+
+pub(super) fn decode(tensor: &ModelTensor<'_>, bytes: &[u8], count: usize) -> Result<Vec<f32>, GpuError> {
+    let mut values = vec![0.0; count];
+    let failed = |source| GpuError::Format { tensor: tensor.name.to_owned(), source };
+    tensor.format.decode(bytes, &mut values).map_err(failed)?;
+    Ok(values)
+}

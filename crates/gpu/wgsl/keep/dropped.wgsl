@@ -1,0 +1,3 @@
+// dropped: nobody else reads the sum.
+
+fn keep(four: u32, sum: vec4<f32>) {}

@@ -1,0 +1,59 @@
+// residual: sum = (base + rms_norm(branch)) · scale for each row, and its norm if that is wanted too.
+//
+// Work split   one workgroup computes one row (y).
+// Reads        base, branch [rows, width], vectors        Writes   y [rows, width]; what the slot writes
+// Slots        normed: finish     reduce: workgroup_sum     entry
+// Constants    LANES, SCALED, FOURS (vectors of four values that a lane has at most)
+
+struct Params {
+    width: u32,
+    branch_norm_at: u32,
+    scale_at: u32,
+    norm_at: u32,
+    branch_eps: f32,
+    eps: f32,
+}
+
+@group(1) @binding(0) var<uniform> params: Params;
+@group(1) @binding(1) var<storage, read> base: array<vec4<f32>>;
+@group(1) @binding(2) var<storage, read> branch: array<vec4<f32>>;
+@group(1) @binding(3) var<storage, read> vectors: array<f32>;
+@group(1) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
+
+fn vector4(at: u32, four: u32) -> vec4<f32> {
+    let first = at + 4u * four;
+    return vec4<f32>(vectors[first], vectors[first + 1u], vectors[first + 2u], vectors[first + 3u]);
+}
+
+fn kernel(workgroup: vec3<u32>, lane: u32) {
+    let fours = params.width / 4u;
+    let at = workgroup.y * fours;
+    var branches: array<vec4<f32>, FOURS>;
+    var squares = 0.0;
+    for (var i = 0u; i < FOURS; i++) {
+        let four = lane + i * LANES;
+        if four < fours {
+            branches[i] = branch[at + four];
+            squares += dot(branches[i], branches[i]);
+        }
+    }
+    let branch_scale = inverseSqrt(workgroup_sum(squares, lane) / f32(params.width) + params.branch_eps);
+    squares = 0.0;
+    for (var i = 0u; i < FOURS; i++) {
+        let four = lane + i * LANES;
+        if four < fours {
+            var sum = base[at + four] + branches[i] * branch_scale * vector4(params.branch_norm_at, four);
+            if SCALED == 1u { sum *= vectors[params.scale_at]; }
+            y[at + four] = sum;
+            branches[i] = sum;
+            squares += dot(sum, sum);
+        }
+    }
+    if NORMED {
+        let scale = inverseSqrt(workgroup_sum(squares, lane) / f32(params.width) + params.eps);
+        for (var i = 0u; i < FOURS; i++) {
+            let four = lane + i * LANES;
+            if four < fours { finish(at + four, branches[i] * scale * vector4(params.norm_at, four)); }
+        }
+    }
+}
