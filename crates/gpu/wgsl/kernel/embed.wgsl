@@ -14,7 +14,7 @@ struct Params {
     factor: f32,
 }
 
-@group(0) @binding(0) var<storage, read> weight: array<u32>;
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> tokens: array<u32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<uniform> params: Params;
