@@ -8,10 +8,11 @@
 //! ```no_run
 //! # use std::rc::Rc;
 //! # async fn example(model: Rc<rullama_gguf::Model>, graph: rullama_graph::Graph) -> Result<(), rullama_gpu::GpuError> {
-//! use rullama_gpu::{CacheFormat, Gpu, GpuModel, GpuOptions};
+//! use rullama_gpu::{Gpu, GpuModel, GpuOptions, ModelOptions};
 //!
 //! let gpu = Gpu::open(&GpuOptions::default()).await?;
-//! let model = Rc::new(GpuModel::load(gpu, model, graph, 4096, CacheFormat::F16).await?);
+//! let options = ModelOptions::default().context(4096);
+//! let model = Rc::new(GpuModel::load(gpu, &model, graph, options, &mut |_, _| {}).await?);
 //! let mut state = model.state()?;
 //! let logits = state.step(&[2, 105, 2364]).await?;
 //! # Ok(())
@@ -20,6 +21,7 @@
 //!
 //! Correct first: operations are not fused yet, and every step waits for its logits.
 
+mod attention;
 mod device;
 mod error;
 mod kernel;
@@ -33,5 +35,4 @@ pub mod weights;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
-pub use plan::Plan;
-pub use state::{CacheFormat, GpuModel, GpuState};
+pub use state::{CacheFormat, GpuModel, GpuState, ModelOptions};

@@ -1,46 +1,124 @@
 //! A plan: everything about a step that can be decided beforehand.
 
-use rullama_graph::Rows;
+use std::collections::HashMap;
+
+use wgpu::util::DeviceExt as _;
+
+use crate::{
+    Gpu, GpuError,
+    kernel::{Access, Pipelines},
+    lower::{Count, Program, RopeKey, Slot, StepSize},
+    weights::Resident,
+};
+
+/// The buffers of one conversation that plans read and write besides their own.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) weights: &'a Resident,
+    pub(crate) pipelines: &'a Pipelines,
+    /// Keys and values of each cache.
+    pub(crate) caches: &'a [(wgpu::Buffer, wgpu::Buffer)],
+    pub(crate) tokens: &'a wgpu::Buffer,
+    /// The table of turns of each way to rotate.
+    pub(crate) turns: &'a HashMap<RopeKey, wgpu::Buffer>,
+}
 
 /// One dispatch.
 #[derive(Debug)]
-pub(crate) struct Dispatch {
-    pub(crate) label: String,
-    pub(crate) pipeline: wgpu::ComputePipeline,
-    pub(crate) bind_group: wgpu::BindGroup,
-    pub(crate) x: u32,
-    pub(crate) rows: Rows,
-    pub(crate) z: u32,
+struct Dispatch {
+    pipeline: wgpu::ComputePipeline,
+    bind_group: wgpu::BindGroup,
+    workgroups: [Count; 3],
 }
 
-/// A graph lowered for steps of up to so many rows.
+/// A graph lowered for steps of some size, bound to its buffers.
 #[derive(Debug)]
-pub struct Plan {
-    pub(crate) dispatches: Vec<Dispatch>,
+pub(crate) struct Plan {
+    dispatches: Vec<Dispatch>,
     pub(crate) output: wgpu::Buffer,
-    pub(crate) output_width: u64,
-    pub(crate) output_rows: Rows,
-    pub(crate) most_rows: usize,
 }
 
 impl Plan {
-    /// Writes one step of `rows` rows into `pass`. Everything else was decided when the plan was lowered.
-    pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, step: &wgpu::BindGroup, rows: usize) {
+    /// Gives a program its pipelines and buffers.
+    pub(crate) fn bind(around: &Surroundings<'_>, program: &Program) -> Result<Self, GpuError> {
+        let gpu = around.gpu;
+        let (assigned, sizes) = program.assign();
+        let scratch: Vec<wgpu::Buffer> =
+            sizes.iter().map(|&bytes| gpu.storage("values", bytes)).collect::<Result<_, _>>()?;
+
+        // All parameters in one buffer that nobody writes again.
+        let align = gpu.device.limits().min_uniform_buffer_offset_alignment as usize / 4;
+        let mut words: Vec<u32> = Vec::new();
+        let mut slices = Vec::new();
+        for draft in &program.drafts {
+            let mut own = Vec::new();
+            for (name, uniform) in &draft.uniforms {
+                // A uniform of a struct is as long as a multiple of its alignment.
+                let len = uniform.len().next_multiple_of(4);
+                own.push((*name, words.len() as u64 * 4, len as u64 * 4));
+                words.extend(uniform);
+                words.resize((words.len() - uniform.len() + len).next_multiple_of(align), 0);
+            }
+            slices.push(own);
+        }
+        let parameters = gpu.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
+            label: Some("parameters"),
+            contents: bytemuck::cast_slice(if words.is_empty() { &[0; 4] } else { &words }),
+            usage: wgpu::BufferUsages::UNIFORM,
+        });
+
+        let buffer = |slot: Slot| match slot {
+            Slot::Scratch(index) => &scratch[assigned[index.0]],
+            Slot::Shard { packed, shard } => &around.weights.shards[packed][shard],
+            Slot::Vectors => &around.weights.vectors,
+            Slot::Keys(cache) => &around.caches[cache.index()].0,
+            Slot::Values(cache) => &around.caches[cache.index()].1,
+            Slot::Tokens => around.tokens,
+            Slot::Turns(rope) => &around.turns[&rope],
+        };
+        let mut dispatches = Vec::with_capacity(program.drafts.len());
+        for (draft, uniforms) in program.drafts.iter().zip(&slices) {
+            let pipeline = around.pipelines.get(gpu, &draft.spec);
+            let entries: Vec<wgpu::BindGroupEntry<'_>> = pipeline
+                .bindings
+                .iter()
+                .map(|binding| {
+                    let missing = || format!("{} needs `{}`", draft.spec, binding.name);
+                    let resource = match binding.access {
+                        Access::Uniform => {
+                            let found = uniforms.iter().find(|(name, ..)| *name == binding.name);
+                            let &(_, offset, size) = found.unwrap_or_else(|| panic!("{}", missing()));
+                            let size = wgpu::BufferSize::new(size);
+                            wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: &parameters, offset, size })
+                        }
+                        _ => {
+                            let found = draft.buffers.iter().find(|(name, _)| *name == binding.name);
+                            buffer(found.unwrap_or_else(|| panic!("{}", missing())).1).as_entire_binding()
+                        }
+                    };
+                    wgpu::BindGroupEntry { binding: binding.number, resource }
+                })
+                .collect();
+            let bind_group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: Some(&draft.what),
+                layout: &pipeline.layout,
+                entries: &entries,
+            });
+            let (pipeline, workgroups) = (pipeline.pipeline, draft.workgroups);
+            dispatches.push(Dispatch { pipeline, bind_group, workgroups });
+        }
+        let output = program.output.map(|output| scratch[assigned[output.0]].clone());
+        Ok(Self { dispatches, output: output.expect("a program has an output") })
+    }
+
+    /// Writes one step into `pass`. Everything else was decided when the plan was lowered.
+    pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, step: &wgpu::BindGroup, size: StepSize) {
         pass.set_bind_group(0, step, &[]);
         for dispatch in &self.dispatches {
+            let [x, y, z] = dispatch.workgroups.map(|count| count.at(size));
             pass.set_pipeline(&dispatch.pipeline);
             pass.set_bind_group(1, &dispatch.bind_group, &[]);
-            pass.dispatch_workgroups(dispatch.x, dispatch.rows.count(rows) as u32, dispatch.z);
+            pass.dispatch_workgroups(x, y, z);
         }
-    }
-
-    /// The kernel of each dispatch, in order.
-    pub fn kernels(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.dispatches.iter().map(|dispatch| dispatch.label.as_str())
-    }
-
-    /// The most rows of a step.
-    pub fn most_rows(&self) -> usize {
-        self.most_rows
     }
 }

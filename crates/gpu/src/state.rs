@@ -1,20 +1,28 @@
 //! A model on the GPU, and what it remembers of one conversation.
 
-use std::{collections::HashMap, rc::Rc};
-
-use rullama_gguf::Model;
-use rullama_graph::{Graph, Op, Rope};
-
-use crate::{
-    Gpu, GpuError, Plan,
-    kernel::{Fragment, Pipelines},
-    lower::{RopeKey, Surroundings, lower},
-    readback,
-    weights::Resident,
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    rc::Rc,
 };
 
-/// Rows of a step while a prompt is read.
-const MOST_ROWS: usize = 64;
+use rullama_gguf::Model;
+use rullama_graph::{Graph, Op, Rope, Value};
+
+use crate::{
+    Gpu, GpuError,
+    kernel::{Fragment, Pipelines},
+    lower::{FEW_ROWS, Program, RopeKey, StepSize, Target, lower},
+    plan::{Plan, Surroundings},
+    readback,
+    weights::{Conversion, Manifest, Resident},
+};
+
+/// The most rows of a step, while a prompt is read.
+const MOST_ROWS: u32 = 512;
+
+/// Steps of more than a few rows and up to so many have a plan of their own, with smaller tiles.
+const SMALL_CHUNK: u32 = 64;
 
 /// How keys and values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -27,25 +35,67 @@ pub enum CacheFormat {
 }
 
 impl CacheFormat {
-    fn bytes(self) -> u64 {
+    /// Bytes of a row of so many values.
+    fn row_bytes(self, width: u32) -> u64 {
         match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
+            Self::F32 => 4 * u64::from(width),
+            Self::F16 => 2 * u64::from(width),
         }
     }
 
-    pub(crate) fn store(self) -> Fragment {
+    pub(crate) fn store(self) -> Option<Fragment> {
         match self {
-            Self::F32 => Fragment::StoreF32,
-            Self::F16 => Fragment::StoreF16,
+            Self::F32 => Some(Fragment::StoreF32),
+            Self::F16 => Some(Fragment::StoreF16),
         }
     }
 
-    pub(crate) fn load(self) -> Fragment {
+    pub(crate) fn load(self) -> Option<Fragment> {
         match self {
-            Self::F32 => Fragment::LoadF32,
-            Self::F16 => Fragment::LoadF16,
+            Self::F32 => Some(Fragment::LoadF32),
+            Self::F16 => Some(Fragment::LoadF16),
         }
+    }
+}
+
+/// How a model is loaded onto a GPU.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ModelOptions {
+    /// Tokens that a conversation may have.
+    pub context: u32,
+    /// How keys and values are kept.
+    pub cache: CacheFormat,
+    /// Whether operations are fused. Without, each is a dispatch of its own: slow, and the proof of the other way.
+    pub fused: bool,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self { context: 4096, cache: CacheFormat::F16, fused: true }
+    }
+}
+
+impl ModelOptions {
+    /// Sets the size of conversations.
+    #[must_use]
+    pub fn context(mut self, tokens: u32) -> Self {
+        self.context = tokens;
+        self
+    }
+
+    /// Sets how keys and values are kept.
+    #[must_use]
+    pub fn cache(mut self, format: CacheFormat) -> Self {
+        self.cache = format;
+        self
+    }
+
+    /// Makes every operation a dispatch of its own.
+    #[must_use]
+    pub fn unfused(mut self) -> Self {
+        self.fused = false;
+        self
     }
 }
 
@@ -53,30 +103,37 @@ impl CacheFormat {
 pub struct GpuModel {
     gpu: Gpu,
     graph: Graph,
+    manifest: Manifest,
     weights: Resident,
     pipelines: Pipelines,
-    context: usize,
-    cache_format: CacheFormat,
+    options: ModelOptions,
+    /// Rows of each cache.
+    capacities: Vec<u32>,
     vocabulary: u32,
+    /// Programs by the rows of their steps: conversations share them.
+    programs: RefCell<HashMap<u32, Rc<Program>>>,
 }
 
 impl GpuModel {
-    /// Uploads the weights that `graph` names. Conversations may have `context` tokens.
+    /// Uploads the weights that `graph` names, telling `progress` how many bytes of how many are done.
     pub async fn load(
         gpu: Gpu,
-        model: Rc<Model>,
+        model: &Model,
         graph: Graph,
-        context: usize,
-        cache_format: CacheFormat,
+        options: ModelOptions,
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let weights = Resident::upload(&gpu, &model, &graph).await?;
+        let manifest = Manifest::read(model, &graph, gpu.largest_binding()).await?;
         let table = graph.nodes().iter().find_map(|node| match node.op {
             Op::Embed { table, .. } => Some(graph.weight(table).rows),
             _ => None,
         });
         let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
+        let capacities = capacities(&graph, options.context);
         let pipelines = Pipelines::new(&gpu);
-        Ok(Self { gpu, graph, weights, pipelines, context, cache_format, vocabulary })
+        let weights = Resident::upload(&gpu, model, &manifest, progress).await?;
+        let programs = RefCell::default();
+        Ok(Self { gpu, graph, manifest, weights, pipelines, options, capacities, vocabulary, programs })
     }
 
     /// The GPU it is on.
@@ -86,12 +143,51 @@ impl GpuModel {
 
     /// Tokens a step may have.
     pub fn rows_at_once(&self) -> usize {
-        MOST_ROWS
+        MOST_ROWS as usize
+    }
+
+    /// Tensors that are kept in another format than the file's.
+    pub fn conversions(&self) -> Vec<Conversion> {
+        self.manifest.conversions()
     }
 
     /// The state of a new conversation.
     pub fn state(self: &Rc<Self>) -> Result<GpuState, GpuError> {
         GpuState::new(self.clone())
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target {
+            graph: &self.graph,
+            manifest: &self.manifest,
+            cache_format: self.options.cache,
+            capacities: &self.capacities,
+            fused: self.options.fused,
+        }
+    }
+
+    fn program(&self, rows: u32) -> Result<Rc<Program>, GpuError> {
+        if let Some(program) = self.programs.borrow().get(&rows) {
+            return Ok(program.clone());
+        }
+        let program = Rc::new(lower(self.target(), rows)?);
+        self.programs.borrow_mut().insert(rows, program.clone());
+        Ok(program)
+    }
+}
+
+/// Rows of each cache: the whole context, or for layers that slide, what they see and the step that is being written.
+fn capacities(graph: &Graph, context: u32) -> Vec<u32> {
+    let ring = |window: u32| (window + MOST_ROWS).min(context);
+    graph.caches().iter().map(|cache| cache.window.map_or(context, ring)).collect()
+}
+
+/// Which plan a step of so many rows takes, by the most rows it is made for.
+fn plan_rows(rows: u32) -> u32 {
+    match rows {
+        1..=FEW_ROWS => rows,
+        _ if rows <= SMALL_CHUNK => SMALL_CHUNK,
+        _ => MOST_ROWS,
     }
 }
 
@@ -102,10 +198,13 @@ pub struct GpuState {
     step: wgpu::Buffer,
     step_group: wgpu::BindGroup,
     turns: Vec<Turns>,
-    one: Plan,
-    many: Plan,
+    turn_buffers: HashMap<RopeKey, wgpu::Buffer>,
+    caches: Vec<(wgpu::Buffer, wgpu::Buffer)>,
+    plans: BTreeMap<u32, Plan>,
     read: wgpu::Buffer,
-    len: usize,
+    len: u32,
+    /// How far the caches have ever been written: rings have forgotten what lies further back than they are long.
+    written: u32,
 }
 
 /// The table of one way to rotate.
@@ -119,50 +218,52 @@ impl GpuState {
     fn new(model: Rc<GpuModel>) -> Result<Self, GpuError> {
         let gpu = &model.gpu;
         let graph = &model.graph;
-        let tokens = gpu.storage("tokens", 4 * MOST_ROWS as u64)?;
-        let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
-        let step = gpu.buffer("step", 16, usage);
+        let tokens = gpu.storage("tokens", 4 * u64::from(MOST_ROWS))?;
+        let step = gpu.buffer("step", 16, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST);
         let mut caches = Vec::new();
-        for info in graph.caches() {
-            let bytes = model.context as u64 * u64::from(info.width()) * model.cache_format.bytes();
+        for (info, &capacity) in graph.caches().iter().zip(&model.capacities) {
+            let bytes = u64::from(capacity) * model.options.cache.row_bytes(info.width());
             let what = format!("the cache of layer {}", info.layer);
             caches.push((gpu.storage(&what, bytes)?, gpu.storage(&what, bytes)?));
         }
-        let mut turns: HashMap<RopeKey, wgpu::Buffer> = HashMap::new();
-        let mut tables = Vec::new();
+        let mut turn_buffers: HashMap<RopeKey, wgpu::Buffer> = HashMap::new();
+        let mut turns = Vec::new();
         for node in graph.nodes() {
             let Op::Rope { rope, .. } = node.op else { continue };
-            if turns.contains_key(&rope.into()) {
+            if turn_buffers.contains_key(&rope.into()) {
                 continue;
             }
-            let buffer = gpu.storage("turns", 4 * u64::from(rope.head_width) * MOST_ROWS as u64)?;
-            turns.insert(rope.into(), buffer.clone());
+            let buffer = gpu.storage("turns", 4 * u64::from(rope.head_width) * u64::from(MOST_ROWS))?;
+            turn_buffers.insert(rope.into(), buffer.clone());
             let factors = rope.factors.map(|factors| {
                 let name = &graph.weight(factors).tensor;
-                model.weights.rope_factors[name].clone()
+                model.manifest.rope_factors[name].clone()
             });
-            tables.push(Turns { rope, factors, buffer });
+            turns.push(Turns { rope, factors, buffer });
         }
-        let around = Surroundings {
-            gpu,
-            graph,
-            weights: &model.weights,
-            pipelines: &model.pipelines,
-            caches: &caches,
-            cache_format: model.cache_format,
-            tokens: &tokens,
-            turns: &turns,
-        };
-        let (one, many) = (lower(&around, 1)?, lower(&around, MOST_ROWS)?);
-        let most = 4 * many.output_width * many.output_rows.count(MOST_ROWS) as u64;
+        let output = graph.value(graph.output()).shape;
+        let most = 4 * u64::from(output.width) * output.rows.count(MOST_ROWS as usize) as u64;
         let read = gpu.buffer("read", most, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
         let step_group = model.pipelines.step_group(gpu, &step);
-        Ok(Self { model, tokens, step, step_group, turns: tables, one, many, read, len: 0 })
+        let plans = BTreeMap::new();
+        Ok(Self {
+            model,
+            tokens,
+            step,
+            step_group,
+            turns,
+            turn_buffers,
+            caches,
+            plans,
+            read,
+            len: 0,
+            written: 0,
+        })
     }
 
     /// Tokens remembered.
     pub fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// Whether nothing is remembered.
@@ -170,51 +271,92 @@ impl GpuState {
         self.len == 0
     }
 
-    /// Forgets what follows the first `len` tokens.
+    /// Forgets what follows the first `len` tokens; everything, if layers that slide have already forgotten what they
+    /// would see then.
     pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+        let len = self.len.min(len as u32);
+        let caches = self.model.graph.caches().iter().zip(&self.model.capacities);
+        let forgotten = caches.filter_map(|(cache, &capacity)| Some((cache.window?, capacity))).any(
+            // What a row at `len` sees begins a window before it; what is still there begins a ring before the end.
+            |(window, capacity)| (len + 1).saturating_sub(window) + capacity < self.written,
+        );
+        self.len = if forgotten { 0 } else { len };
+        if self.len == 0 {
+            self.written = 0;
+        }
     }
 
     /// Tokens a step may have.
     pub fn rows_at_once(&self) -> usize {
-        MOST_ROWS
+        MOST_ROWS as usize
     }
 
     /// Tokens in the vocabulary: columns of the output.
     pub fn vocabulary(&self) -> usize {
-        self.one.output_width as usize
+        self.output_shape().1
     }
 
-    /// The plan for steps of one token.
-    pub fn plan(&self) -> &Plan {
-        &self.one
+    fn output_shape(&self) -> (Value, usize) {
+        let graph = &self.model.graph;
+        (graph.output(), graph.value(graph.output()).shape.width as usize)
+    }
+
+    /// Makes the plan for steps of so many rows, if it is not there.
+    fn prepare(&mut self, rows: u32) -> Result<(), GpuError> {
+        if self.plans.contains_key(&rows) {
+            return Ok(());
+        }
+        let model = &self.model;
+        let around = Surroundings {
+            gpu: &model.gpu,
+            weights: &model.weights,
+            pipelines: &model.pipelines,
+            caches: &self.caches,
+            tokens: &self.tokens,
+            turns: &self.turn_buffers,
+        };
+        let plan = Plan::bind(&around, &*model.program(rows)?)?;
+        self.plans.insert(rows, plan);
+        Ok(())
+    }
+
+    /// Writes what varies between steps.
+    fn write_step(&self, size: StepSize) {
+        let queue = &self.model.gpu.queue;
+        queue.write_buffer(&self.step, 0, bytemuck::cast_slice(&[size.rows, size.position]));
+        for turns in &self.turns {
+            let table = turns.table(size.position, size.rows);
+            queue.write_buffer(&turns.buffer, 0, bytemuck::cast_slice(&table));
+        }
     }
 
     /// Reads `ids` and gives the graph's output, row by row. If it fails or is dropped, nothing was read.
     pub async fn step(&mut self, ids: &[u32]) -> Result<Vec<f32>, GpuError> {
-        let (rows, context) = (ids.len(), self.model.context);
-        if rows == 0 || rows > MOST_ROWS || self.len + rows > context {
-            return Err(GpuError::StepSize { rows, cached: self.len, context });
+        let context = self.model.options.context as usize;
+        if ids.is_empty() || ids.len() > MOST_ROWS as usize || self.len() + ids.len() > context {
+            return Err(GpuError::StepSize { rows: ids.len(), cached: self.len(), context });
         }
         let vocabulary = self.model.vocabulary;
         if let Some(&id) = ids.iter().find(|&&id| id >= vocabulary) {
             return Err(GpuError::UnknownToken { id, vocabulary });
         }
-        let plan = if rows == 1 { &self.one } else { &self.many };
+        let rows = ids.len() as u32;
+        self.prepare(plan_rows(rows))?;
+        let plan = &self.plans[&plan_rows(rows)];
         let gpu = &self.model.gpu;
+        let size = StepSize { rows, position: self.len };
         gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(ids));
-        gpu.queue.write_buffer(&self.step, 0, bytemuck::cast_slice(&[rows as u32, self.len as u32]));
-        for turns in &self.turns {
-            gpu.queue.write_buffer(&turns.buffer, 0, bytemuck::cast_slice(&turns.table(self.len, rows)));
-        }
-        let bytes = 4 * plan.output_width * plan.output_rows.count(rows) as u64;
+        self.write_step(size);
+        let output = self.model.graph.value(self.model.graph.output()).shape;
+        let bytes = 4 * u64::from(output.width) * output.rows.count(rows as usize) as u64;
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            plan.record(&mut pass, &self.step_group, rows);
+            plan.record(&mut pass, &self.step_group, size);
         }
         encoder.copy_buffer_to_buffer(&plan.output, 0, &self.read, 0, bytes);
         gpu.queue.submit([encoder.finish()]);
+        self.written = self.written.max(self.len + rows);
         let logits = readback::floats(gpu, &self.read, bytes).await?;
         self.len += rows;
         Ok(logits)
@@ -224,15 +366,15 @@ impl GpuState {
 impl Turns {
     /// Cosine and sine of each pair for `rows` rows from `position` on. In double precision: at long positions f32 has
     /// no digits left for an angle's fraction.
-    fn table(&self, position: usize, rows: usize) -> Vec<[f32; 2]> {
+    fn table(&self, position: u32, rows: u32) -> Vec<[f32; 2]> {
         let half = self.rope.head_width / 2;
-        let turn = |row: usize, pair: u32| {
+        let turn = |row: u32, pair: u32| {
             if pair >= self.rope.pairs {
                 return [1.0, 0.0];
             }
             let factor = self.factors.as_ref().map_or(1.0, |factors| f64::from(factors[pair as usize]));
             let exponent = -2.0 * f64::from(pair) / f64::from(self.rope.head_width);
-            let angle = (position + row) as f64 * f64::from(self.rope.base).powf(exponent) / factor;
+            let angle = f64::from(position + row) * f64::from(self.rope.base).powf(exponent) / factor;
             [angle.cos() as f32, angle.sin() as f32]
         };
         (0..rows).flat_map(|row| (0..half).map(move |pair| turn(row, pair))).collect()

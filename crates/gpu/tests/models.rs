@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{MemorySource, Model};
-use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, GpuState};
+use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions};
 use rullama_reference::{Caches, KvFormat, Step, Weights, run};
 
 const MODELS: [&str; 5] =
@@ -25,8 +25,9 @@ fn gpu(options: &GpuOptions) -> Gpu {
 
 fn load(gpu: &Gpu, model: &Rc<Model>, outputs: Outputs, cache: CacheFormat) -> GpuState {
     let graph = text(model, &Config::read(model).unwrap(), outputs).unwrap();
-    let loaded = pollster::block_on(GpuModel::load(gpu.clone(), model.clone(), graph, 512, cache)).unwrap();
-    Rc::new(loaded).state().unwrap()
+    let options = ModelOptions::default().context(512).cache(cache);
+    let loaded = pollster::block_on(GpuModel::load(gpu.clone(), model, graph, options, &mut |_, _| {}));
+    Rc::new(loaded.unwrap()).state().unwrap()
 }
 
 fn step(state: &mut GpuState, ids: &[u32]) -> Vec<f32> {
@@ -144,7 +145,7 @@ fn bad_steps_are_refused() {
     let mut state = load(&gpu, &open("micro-e2b-F16"), Outputs::Last, CacheFormat::F16);
     let mut refuse = |ids: &[u32]| pollster::block_on(state.step(ids)).unwrap_err();
     assert!(matches!(refuse(&[]), GpuError::StepSize { rows: 0, .. }));
-    assert!(matches!(refuse(&[1; 65]), GpuError::StepSize { rows: 65, .. }));
+    assert!(matches!(refuse(&[1; 513]), GpuError::StepSize { rows: 513, .. }));
     assert!(matches!(refuse(&[2, 2048]), GpuError::UnknownToken { id: 2048, vocabulary: 2048 }));
     assert!(state.is_empty());
     for _ in 0..8 {

@@ -36,6 +36,12 @@ impl Graph {
         &self.nodes[value.index()]
     }
 
+    /// The value that the operation at an index produces.
+    pub fn produced(&self, index: usize) -> Value {
+        assert!(index < self.nodes.len(), "operation {index} of {}", self.nodes.len());
+        Value(index as u32)
+    }
+
     /// What is known of a weight.
     pub fn weight(&self, weight: Weight) -> &WeightInfo {
         &self.weights[weight.index()]

@@ -45,6 +45,9 @@ files! {
         Copy => "kernel/copy.wgsl",
         Route => "kernel/route.wgsl",
         Combine => "kernel/combine.wgsl",
+        LinearRow => "kernel/linear_row.wgsl",
+        Residual => "kernel/residual.wgsl",
+        PerLayer => "kernel/per_layer.wgsl",
     }
 }
 
@@ -56,6 +59,13 @@ files! {
         Planes => "shared/planes.wgsl",
         LinearParams => "shared/linear_params.wgsl",
         Gelu => "shared/gelu.wgsl",
+        PlainEntry => "entry/plain.wgsl",
+        PlainInput => "input/plain.wgsl",
+        ResidualInput => "input/residual.wgsl",
+        Kept => "keep/kept.wgsl",
+        Dropped => "keep/dropped.wgsl",
+        Normed => "keep/normed.wgsl",
+        SumOnly => "keep/sum_only.wgsl",
         Store => "epilogue/store.wgsl",
         CappedStore => "epilogue/soft_cap.wgsl",
         GeluPair => "epilogue/gelu_pair.wgsl",

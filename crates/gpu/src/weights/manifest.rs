@@ -178,7 +178,7 @@ impl Manifest {
             if let Some(before) = run.last() {
                 let rows: u64 = run.iter().chain([&tensor]).map(|tensor| tensor.shape.rows()).sum();
                 let packing = packing(&tensor)?;
-                let fits = rows * 4 * u64::from(packing.row_words()) <= limit;
+                let fits = rows <= packing.rows_within(limit);
                 if packing != self::packing(before)? || !fits {
                     self.pack(std::mem::take(&mut run), limit)?;
                 }
@@ -210,24 +210,19 @@ impl Manifest {
 
 /// Splits rows where they are more than a binding holds.
 fn shards(tensor: &str, packing: &Packing, rows: u64, limit: u64) -> Result<Vec<Shard>, GpuError> {
-    let row_bytes = 4 * u64::from(packing.row_words());
-    // What aligning the planes may add.
-    let most = limit.saturating_sub(3 * 16) / row_bytes;
+    let most = packing.rows_within(limit);
     if most == 0 {
         let what = format!("a row of `{tensor}`");
-        return Err(GpuError::TooLarge { what, bytes: row_bytes, limit });
+        let bytes = 4 * u64::from(packing.row_words());
+        return Err(GpuError::TooLarge { what, bytes, limit });
     }
     let mut shards = Vec::new();
     let mut first = 0;
     while first < rows {
         let end = (first + most).min(rows);
-        let mut at = 0;
-        let plane_at = packing.plane_words.map(|words| {
-            let plane = at;
-            at = (at + (end - first) * u64::from(words)).next_multiple_of(4);
-            plane as u32
-        });
-        shards.push(Shard { rows: first..end, plane_at, bytes: 4 * at });
+        let [quants, scales, extra, all] = packing.plane_starts(end - first);
+        let plane_at = [quants, scales, extra].map(|at| at as u32);
+        shards.push(Shard { rows: first..end, plane_at, bytes: 4 * all });
         first = end;
     }
     Ok(shards)

@@ -4,7 +4,7 @@
 //              lane scores one key, then all lanes add the tile's values to what they have so far, which shrinks
 //              whenever a larger score comes. Where there are more lanes than pairs of columns, several share a pair
 //              and take turns at the keys; their sums are added up in the end.
-// Reads        q [rows, heads · 2 · pairs], keys, values [context, kv_heads · 2 · pairs]        Writes   y, as q
+// Reads        q [rows, heads · 2 · pairs], keys, values [capacity, kv_heads · 2 · pairs]        Writes   y, as q
 // Slots        cache: load_key, load_value
 // Constants    LANES, PAIRS (pairs of columns that a lane may have to add up)
 
@@ -14,6 +14,7 @@ struct Params {
     pairs: u32,
     window: u32,    // zero: everything before
     last: u32,
+    capacity: u32,
 }
 
 @group(1) @binding(0) var<uniform> params: Params;
@@ -49,7 +50,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         let key = tile + lane;
         var score = NOTHING;
         if key < seen {
-            let key_at = key * row_pairs + column;
+            let key_at = key % params.capacity * row_pairs + column;
             score = 0.0;
             for (var pair = 0u; pair < params.pairs; pair++) {
                 score += dot(load_key(key_at + pair), vec2<f32>(q[query_at + 2u * pair], q[query_at + 2u * pair + 1u]));
@@ -68,7 +69,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             if pair < params.pairs && slice < slices {
                 var sum = sums[i] * shrink;
                 for (var k = slice; k < keys_here; k += slices) {
-                    sum += chances[k] * load_value((tile + k) * row_pairs + column + pair);
+                    sum += chances[k] * load_value((tile + k) % params.capacity * row_pairs + column + pair);
                 }
                 sums[i] = sum;
             }

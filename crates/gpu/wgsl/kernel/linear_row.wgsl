@@ -1,7 +1,7 @@
 // linear_row: y = W · x for one row of x or a few, and for each expert that a row is routed to.
 //
-// Work split   one workgroup computes TILES times LANES / PARTS outputs (x) of one expert slot (z); PARTS lanes share an
-//              output and walk along x a chunk of 32 values at a time. Every workgroup first makes its own copy of x in
+// Work split   one workgroup computes TILES times LANES / PARTS outputs (x) of ROWS rows (y) and one expert slot (z);
+//              PARTS lanes share an output and walk along x a chunk of 32 values at a time. Every workgroup first makes its own copy of x in
 //              workgroup memory, PIECE chunks at once: what comes before the product is computed on the way, which
 //              costs less than a dispatch of its own.
 // Reads        what the input slot reads, weight as packed planes        Writes   y
@@ -43,14 +43,15 @@ fn chunk_dot(quants: array<vec4<f32>, 8>, scales: vec4<f32>, at: u32) -> f32 {
 
 fn kernel(workgroup: vec3<u32>, lane: u32) {
     let slot = workgroup.z;
-    let keeps = workgroup.x == 0u && workgroup.z == 0u;
+    let first_row = workgroup.y * ROWS;
+    let keeps = workgroup.x == 0u && slot == 0u;
     let part = lane % PARTS;
     let chunks = params.width / 32u;
     prepare(lane);
     for (var tile = 0u; tile < TILES; tile++) {
         let first_output = (workgroup.x * TILES + tile) * OUTPUTS;
         let output = first_output + lane / PARTS;
-        let tensor_row = matrix(0u, slot) * params.matrix_rows + params.first_row + output;
+        let tensor_row = matrix(first_row, slot) * params.matrix_rows + params.first_row + output;
         // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
         let weight_row = tensor_row - params.shard_first;
         let here = output < params.outputs && weight_row < params.shard_rows;
@@ -62,7 +63,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
                 for (var four = lane; four < 8u * count; four += LANES) {
                     for (var row = 0u; row < ROWS; row++) {
                         let at = row * 8u * STRIDE + (four % 8u) * STRIDE + four / 8u;
-                        staged[at] = input4(row, slot, 8u * piece + four, keeps);
+                        staged[at] = input4(first_row + row, slot, 8u * piece + four, keeps);
                     }
                 }
                 workgroupBarrier();
@@ -90,13 +91,13 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
             workgroupBarrier();
             if lane < OUTPUTS {
                 let own = first_output + lane;
-                let own_row = matrix(0u, slot) * params.matrix_rows + params.first_row + own - params.shard_first;
-                if own < params.outputs && own_row < params.shard_rows {
+                let own_row = matrix(first_row, slot) * params.matrix_rows + params.first_row + own - params.shard_first;
+                if own < params.outputs && own_row < params.shard_rows && first_row + row < max(step.rows, 1u) {
                     var total = vec2<f32>();
                     for (var i = 0u; i < PARTS; i++) { total += parts[lane * (PARTS + 1u) + i]; }
                     total *= params.factor;
-                    let at = params.y_at + row * params.y_stride + slot * params.outputs + own;
-                    y[at] = finish(row, own, total.x, total.y);
+                    let at = params.y_at + (first_row + row) * params.y_stride + slot * params.outputs + own;
+                    y[at] = finish(first_row + row, own, total.x, total.y);
                 }
             }
             workgroupBarrier();

@@ -1,0 +1,252 @@
+//! The dispatches of operations as they are: one for each, or one for each shard of its weight.
+
+use rullama_gguf::Format;
+use rullama_graph::{Ahead, Node, Op, Rows, Value, Weight};
+
+use super::{Count, Draft, Lowering, RopeKey, Slot};
+use crate::{Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
+
+/// The lanes of most workgroups here: rows are of that order.
+const LANES: u32 = 64;
+
+/// The lanes of a product's workgroup, and how many share an output.
+const LINEAR_LANES: u32 = 256;
+const LINEAR_PARTS: u32 = 32;
+
+/// Outputs of a product's workgroup. Enough that no grid is longer than WebGPU allows: a vocabulary of
+/// 262,144 in eights is half of 65,535.
+const LINEAR_OUTPUTS: u32 = LINEAR_LANES / LINEAR_PARTS;
+
+/// The lanes of attention's workgroup: keys that are scored at once.
+const ATTEND_LANES: u32 = 256;
+
+/// A dispatch in the making.
+struct Plain {
+    spec: KernelSpec,
+    buffers: Vec<(&'static str, Slot)>,
+    params: Vec<u32>,
+    x: u32,
+    z: u32,
+    weight_bytes: u64,
+}
+
+impl Plain {
+    fn new(kernel: Kernel, params: Vec<u32>, x: u32) -> Self {
+        let spec = KernelSpec::new(kernel).with(Fragment::Reduce);
+        let spec = match kernel {
+            Kernel::Linear => spec.constant("LANES", LINEAR_LANES).constant("PARTS", LINEAR_PARTS),
+            Kernel::Attend => spec.constant("LANES", ATTEND_LANES),
+            _ => spec.constant("LANES", LANES),
+        };
+        Self { spec, buffers: Vec::new(), params, x, z: 1, weight_bytes: 0 }
+    }
+
+    fn with(mut self, fragment: Fragment) -> Self {
+        self.spec = self.spec.with(fragment);
+        self
+    }
+
+    fn constant(mut self, name: &'static str, value: u32) -> Self {
+        self.spec = self.spec.constant(name, value);
+        self
+    }
+
+    fn buffers(mut self, buffers: &[(&'static str, Slot)]) -> Self {
+        self.buffers.extend(buffers);
+        self
+    }
+}
+
+impl Lowering<'_> {
+    pub(super) fn plain(&mut self, index: usize) -> Result<(), GpuError> {
+        let target = self.target;
+        let graph = target.graph;
+        let node = &graph.nodes()[index];
+        let value = graph.produced(index);
+        let width = node.shape.width;
+        let last = u32::from(node.shape.rows == Rows::Last);
+        let vector = |weight| target.manifest.vector(graph, weight);
+        let dispatch = match node.op {
+            Op::LastRow { .. } if self.most_rows == 1 => return Ok(()),
+            Op::Embed { table, scale, .. } => return self.embed(value, table, scale, node),
+            Op::Linear { x, weight, .. } => return self.plain_linear(x, weight, None, value, node),
+            Op::ExpertLinear { x, routing, weight, .. } => {
+                return self.plain_linear(x, weight, Some(routing), value, node);
+            }
+            Op::RmsNorm { x, weight, group, eps } => {
+                let params = vec![group, width / group, weight.map_or(0, vector), eps.to_bits()];
+                Plain::new(Kernel::RmsNorm, params, width / group)
+                    .constant("WEIGHTED", weight.is_some().into())
+                    .buffers(&[("vectors", Slot::Vectors), ("x", self.whole(x)?), ("y", self.claim(value))])
+            }
+            Op::Rope { x, rope } => {
+                let pairs = width / 2;
+                let params = vec![rope.head_width / 2, pairs, last];
+                let turns = Slot::Turns(RopeKey::from(rope));
+                Plain::new(Kernel::Rope, params, pairs.div_ceil(LANES))
+                    .buffers(&[("turns", turns), ("x", self.whole(x)?), ("y", self.claim(value))])
+            }
+            Op::StoreKv { k, v, cache } => {
+                let pairs = graph.caches()[cache.index()].width() / 2;
+                let params = vec![pairs, target.capacities[cache.index()]];
+                let store = target.cache_format.store().ok_or(unsupported("a cache in eight bits"))?;
+                Plain::new(Kernel::StoreKv, params, pairs.div_ceil(LANES))
+                    .with(store)
+                    .buffers(&[("k", self.whole(k)?), ("v", self.whole(v)?)])
+                    .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
+            }
+            Op::Attend { q, cache, shape } => {
+                if shape.mask.ahead != Ahead::Nothing {
+                    return Err(unsupported("attend"));
+                }
+                let pairs = shape.head_width / 2;
+                let window = shape.mask.window.unwrap_or(0);
+                let capacity = target.capacities[cache.index()];
+                let params = vec![shape.heads, shape.kv_heads, pairs, window, last, capacity];
+                let load = target.cache_format.load().ok_or(unsupported("a cache in eight bits"))?;
+                Plain::new(Kernel::Attend, params, shape.heads)
+                    .with(load)
+                    .constant("PAIRS", pairs.div_ceil(ATTEND_LANES))
+                    .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
+                    .buffers(&[("q", self.whole(q)?), ("y", self.claim(value))])
+            }
+            Op::Add { a, b } => self.elementwise(Fragment::Add, [a, b], 0.0, value)?,
+            Op::Mul { a, b } => self.elementwise(Fragment::Mul, [a, b], 0.0, value)?,
+            Op::GeluMul { gate, up } => self.elementwise(Fragment::GeluMul, [gate, up], 0.0, value)?,
+            Op::Scale { x, by } => self.elementwise(Fragment::Scale, [x, x], by, value)?,
+            Op::SoftCap { x, cap } => self.elementwise(Fragment::SoftCap, [x, x], cap, value)?,
+            Op::ScaleBy { x, weight } => {
+                let params = vec![width, vector(weight), 0, 0];
+                Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES))
+                    .with(Fragment::Gelu)
+                    .with(Fragment::Mul)
+                    .buffers(&[("a", self.whole(x)?), ("b", Slot::Vectors), ("y", self.claim(value))])
+            }
+            Op::Columns { x, first, .. } => self.copy(x, first, 0, value)?,
+            Op::LastRow { x } => self.copy(x, 0, 1, value)?,
+            Op::Route { logits, used } => {
+                let params = vec![graph.value(logits).shape.width, used];
+                Plain::new(Kernel::Route, params, 1)
+                    .buffers(&[("logits", self.whole(logits)?), ("y", self.claim(value))])
+            }
+            Op::Combine { x, routing, scale } => {
+                let used = graph.value(routing).shape.width / 2;
+                let params = vec![width, used, scale.map_or(0, vector)];
+                Plain::new(Kernel::Combine, params, width.div_ceil(LANES))
+                    .constant("SCALED", scale.is_some().into())
+                    .buffers(&[("x", self.whole(x)?), ("routing", self.whole(routing)?)])
+                    .buffers(&[("vectors", Slot::Vectors), ("y", self.claim(value))])
+            }
+        };
+        self.push_plain(dispatch, value, node);
+        Ok(())
+    }
+
+    fn push_plain(&mut self, plain: Plain, value: Value, node: &Node) {
+        let Plain { spec, buffers, params, x, z, weight_bytes } = plain;
+        let rows = if node.shape.width == 0 { Rows::Step } else { node.shape.rows };
+        let (what, uniforms) = (self.name(value), vec![("params", params)]);
+        let workgroups = [Count::Fixed(x), Count::Rows(rows), Count::Fixed(z)];
+        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
+    }
+
+    fn embed(&mut self, value: Value, table: Weight, scale: f32, node: &Node) -> Result<(), GpuError> {
+        let target = self.target;
+        let graph = target.graph;
+        let factor = scale * target.manifest.factor(graph, table);
+        let (packed_index, _) = target.manifest.place(graph, table);
+        let packed = &target.manifest.packed[packed_index];
+        let y = self.claim(value);
+        for (index, shard) in packed.shards.iter().enumerate() {
+            let mut params = planes(shard, packed.packing.plane_words);
+            let rows = (shard.rows.end - shard.rows.start) as u32;
+            params.extend([node.shape.width, shard.rows.start as u32, rows, factor.to_bits()]);
+            let mut plain = Plain::new(Kernel::Embed, params, 1)
+                .with(Fragment::Planes)
+                .with(fragment(packed.packing.format)?)
+                .buffers(&[("weight", Slot::Shard { packed: packed_index, shard: index })])
+                .buffers(&[("tokens", Slot::Tokens), ("y", y)]);
+            plain.weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.most_rows);
+            self.push_plain(plain, value, node);
+        }
+        Ok(())
+    }
+
+    fn plain_linear(
+        &mut self,
+        x: Value,
+        weight: Weight,
+        routing: Option<Value>,
+        value: Value,
+        node: &Node,
+    ) -> Result<(), GpuError> {
+        let target = self.target;
+        let graph = target.graph;
+        let info = graph.weight(weight);
+        let (packed_index, first_row) = target.manifest.place(graph, weight);
+        let packed = &target.manifest.packed[packed_index];
+        let x_width = graph.value(x).shape.width;
+        let slots = routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
+        let x_slot = if slots > 1 && x_width == slots * info.width { info.width } else { 0 };
+        let mut buffers = vec![("x", self.whole(x)?), ("y", self.claim(value))];
+        if let Some(routing) = routing {
+            buffers.push(("routing", self.whole(routing)?));
+        }
+        for (index, shard) in packed.shards.iter().enumerate() {
+            let rows = (shard.rows.end - shard.rows.start) as u32;
+            let mut params = planes(shard, packed.packing.plane_words);
+            params.extend([info.width, info.rows, first_row, info.tensor_rows]);
+            params.extend([shard.rows.start as u32, rows, x_width, x_slot]);
+            let factor = target.manifest.factor(graph, weight).to_bits();
+            params.extend([node.shape.width, 2 * slots, factor]);
+            let mut plain = Plain::new(Kernel::Linear, params, info.rows.div_ceil(LINEAR_OUTPUTS))
+                .with(Fragment::Planes)
+                .with(fragment(packed.packing.format)?)
+                .with(if routing.is_some() { Fragment::Routed } else { Fragment::Dense })
+                .buffers(&[("weight", Slot::Shard { packed: packed_index, shard: index })])
+                .buffers(&buffers);
+            plain.z = slots;
+            plain.weight_bytes = u64::from((slots * info.rows).min(rows)) * 4 * u64::from(packed.packing.row_words());
+            self.push_plain(plain, value, node);
+        }
+        Ok(())
+    }
+
+    fn elementwise(
+        &mut self,
+        op: Fragment,
+        [a, b]: [Value; 2],
+        constant: f32,
+        out: Value,
+    ) -> Result<Plain, GpuError> {
+        let width = self.target.graph.value(out).shape.width;
+        let params = vec![width, 0, 1, constant.to_bits()];
+        let buffers = [("a", self.whole(a)?), ("b", self.whole(b)?), ("y", self.claim(out))];
+        let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES));
+        Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
+    }
+
+    fn copy(&mut self, x: Value, first: u32, last: u32, out: Value) -> Result<Plain, GpuError> {
+        let graph = self.target.graph;
+        let (x_width, width) = (graph.value(x).shape.width, graph.value(out).shape.width);
+        let params = vec![x_width, first, width, last];
+        let buffers = [("x", self.whole(x)?), ("y", self.claim(out))];
+        Ok(Plain::new(Kernel::Copy, params, width.div_ceil(LANES)).buffers(&buffers))
+    }
+}
+
+fn unsupported(operation: &'static str) -> GpuError {
+    GpuError::Unsupported { operation }
+}
+
+/// The fragment that reads weights of a format.
+pub(super) fn fragment(format: Format) -> Result<Fragment, GpuError> {
+    Fragment::format(format).ok_or(unsupported("linear"))
+}
+
+/// Where the planes of a shard begin, and how long a row is in each.
+pub(super) fn planes(shard: &Shard, words: [u32; 3]) -> Vec<u32> {
+    let [a, b, c] = shard.plane_at;
+    let [x, y, z] = words;
+    vec![a, b, c, 0, x, y, z, 0]
+}

@@ -1,0 +1,180 @@
+//! A plan before it has buffers: dispatches that name what they read and write.
+
+use rullama_graph::{Cache, Rows};
+
+use super::RopeKey;
+use crate::{KernelSpec, attention};
+
+/// A buffer for values between dispatches. Several may turn out to be one, at different times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Scratch(pub(crate) usize);
+
+/// What a dispatch reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Slot {
+    Scratch(Scratch),
+    /// A shard of a packed tensor.
+    Shard { packed: usize, shard: usize },
+    /// All norm weights and other vectors.
+    Vectors,
+    Keys(Cache),
+    Values(Cache),
+    /// The step's tokens.
+    Tokens,
+    /// The table of one way to rotate.
+    Turns(RopeKey),
+}
+
+/// How many workgroups there are along one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    Fixed(u32),
+    Rows(Rows),
+    /// Rows in blocks of some.
+    Blocks(Rows, u32),
+    /// Parts of the context that is seen.
+    Splits(attention::Splits),
+}
+
+/// The size of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StepSize {
+    pub(crate) rows: u32,
+    pub(crate) position: u32,
+}
+
+impl Count {
+    /// How many there are in a step.
+    pub(crate) fn at(self, step: StepSize) -> u32 {
+        match self {
+            Self::Fixed(count) => count,
+            Self::Rows(rows) => rows.count(step.rows as usize) as u32,
+            Self::Blocks(rows, size) => (rows.count(step.rows as usize) as u32).div_ceil(size),
+            Self::Splits(splits) => splits.at(step.position + step.rows - 1),
+        }
+    }
+}
+
+/// One dispatch.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// What it computes, in the words of the graph.
+    pub(crate) what: String,
+    pub(crate) spec: KernelSpec,
+    /// Uniforms by the names that the kernel gives them.
+    pub(crate) uniforms: Vec<(&'static str, Vec<u32>)>,
+    /// Buffers by the names that the kernel gives them.
+    pub(crate) buffers: Vec<(&'static str, Slot)>,
+    pub(crate) workgroups: [Count; 3],
+    /// Bytes of weights that it reads.
+    pub(crate) weight_bytes: u64,
+}
+
+/// Dispatches, and the buffers between them.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) drafts: Vec<Draft>,
+    /// Bytes of each scratch buffer.
+    pub(crate) scratch: Vec<u64>,
+    /// Where the graph's output is.
+    pub(crate) output: Option<Scratch>,
+}
+
+impl Program {
+    /// A new scratch buffer.
+    pub(crate) fn claim(&mut self, bytes: u64) -> Scratch {
+        self.scratch.push(bytes.max(16));
+        Scratch(self.scratch.len() - 1)
+    }
+
+    /// Which buffer each scratch buffer becomes, and how large these are. Two share one if nobody needs both at once.
+    pub(crate) fn assign(&self) -> (Vec<usize>, Vec<u64>) {
+        let mut last = vec![0; self.scratch.len()];
+        let used = |draft: &Draft| -> Vec<Scratch> {
+            let slots = draft.buffers.iter();
+            slots.filter_map(|(_, slot)| if let Slot::Scratch(scratch) = slot { Some(*scratch) } else { None }).collect()
+        };
+        for (index, draft) in self.drafts.iter().enumerate() {
+            used(draft).iter().for_each(|scratch| last[scratch.0] = index);
+        }
+        if let Some(output) = self.output {
+            last[output.0] = usize::MAX;
+        }
+        let mut assigned = vec![usize::MAX; self.scratch.len()];
+        let mut sizes: Vec<u64> = Vec::new();
+        let mut free: Vec<usize> = Vec::new();
+        for (index, draft) in self.drafts.iter().enumerate() {
+            let used = used(draft);
+            for scratch in &used {
+                if assigned[scratch.0] == usize::MAX {
+                    assigned[scratch.0] = take(&mut free, &mut sizes, self.scratch[scratch.0]);
+                }
+            }
+            for scratch in used {
+                // A buffer that is named twice is freed once.
+                if last[scratch.0] == index && !free.contains(&assigned[scratch.0]) {
+                    free.push(assigned[scratch.0]);
+                }
+            }
+        }
+        (assigned, sizes)
+    }
+}
+
+/// The free buffer that fits best, grown if need be; or a new one.
+fn take(free: &mut Vec<usize>, sizes: &mut Vec<u64>, bytes: u64) -> usize {
+    let distance = |buffer: &usize| sizes[*buffer].abs_diff(bytes);
+    let best = (0..free.len()).min_by_key(|&index| distance(&free[index]));
+    // A buffer that would have to grow far or be mostly empty is left for others.
+    match best {
+        Some(index) if sizes[free[index]] <= 8 * bytes && bytes <= 8 * sizes[free[index]] => {
+            let buffer = free.swap_remove(index);
+            sizes[buffer] = sizes[buffer].max(bytes);
+            buffer
+        }
+        _ => {
+            sizes.push(bytes);
+            sizes.len() - 1
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kernel;
+
+    fn draft(scratch: &[Scratch]) -> Draft {
+        Draft {
+            what: String::new(),
+            spec: KernelSpec::new(Kernel::Copy),
+            uniforms: Vec::new(),
+            buffers: scratch.iter().map(|&scratch| ("x", Slot::Scratch(scratch))).collect(),
+            workgroups: [Count::Fixed(1); 3],
+            weight_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn buffers_are_shared_by_what_is_never_alive_together() {
+        let mut program = Program::default();
+        let [a, b, c, d] = [64, 64, 64, 64].map(|bytes| program.claim(bytes));
+        program.drafts = vec![draft(&[a, b]), draft(&[b, c]), draft(&[c, d])];
+        program.output = Some(d);
+        let (assigned, sizes) = program.assign();
+        assert_eq!(sizes.len(), 2);
+        for (one, other) in [(a, b), (b, c), (c, d)] {
+            assert_ne!(assigned[one.0], assigned[other.0]);
+        }
+    }
+
+    #[test]
+    fn the_output_is_never_given_away() {
+        let mut program = Program::default();
+        let [output, a, b] = [16, 16, 16].map(|bytes| program.claim(bytes));
+        program.drafts = vec![draft(&[output]), draft(&[a]), draft(&[b])];
+        program.output = Some(output);
+        let (assigned, _) = program.assign();
+        assert!(assigned[a.0] != assigned[output.0] && assigned[b.0] != assigned[output.0]);
+    }
+}

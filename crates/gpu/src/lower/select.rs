@@ -1,0 +1,272 @@
+//! Which kernel computes a stage, with which constants, in how many workgroups. The one place where that is decided.
+
+use rullama_graph::{Rows, Value};
+
+use super::{
+    Count, Draft, Lowering, Place, Slot,
+    plain::{fragment, planes},
+    stage::{Epilogue, From, Input, Linear, Norm, PerLayer, Stage, Sum},
+};
+use crate::{Fragment, GpuError, Kernel, KernelSpec};
+
+/// The lanes of most kernels: the most that WebGPU guarantees.
+pub(super) const LANES: u32 = 256;
+
+/// Chunks of 32 values of x that a product stages at once: 12 KiB of the 16 that WebGPU guarantees.
+const PIECE_CHUNKS: u32 = 96;
+
+/// Rows for which a product reads each weight once; beyond, tiles do better.
+pub(crate) const FEW_ROWS: u32 = 8;
+
+impl Lowering<'_> {
+    pub(super) fn stage(&mut self, stage: &Stage, _next: Option<&Stage>) -> Result<(), GpuError> {
+        match stage {
+            Stage::Plain(index) => self.plain(*index),
+            Stage::Residual { sum, out, normed } => self.residual(sum, *out, *normed),
+            Stage::Linear(linear) => self.linear(linear),
+            Stage::Attention(_) => Err(GpuError::Unsupported { operation: "attention" }),
+            Stage::PerLayer(per_layer) => self.per_layer(per_layer),
+        }
+    }
+
+    fn linear(&mut self, linear: &Linear) -> Result<(), GpuError> {
+        let target = self.target;
+        let graph = target.graph;
+        let (first, _) = linear.outputs[0];
+        let info = graph.weight(first);
+        let (packed_index, first_row) = target.manifest.place(graph, first);
+        let packed = &target.manifest.packed[packed_index];
+        let outputs: u32 = linear.outputs.iter().map(|&(weight, _)| graph.weight(weight).rows).sum();
+        let slots = linear.routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
+        let pair = match linear.epilogue {
+            Epilogue::GeluPair { up } => target.manifest.place(graph, up).1 - first_row,
+            _ => 0,
+        };
+        let rows = linear.rows.count(self.most_rows as usize) as u32;
+
+        let mut spec = KernelSpec::new(Kernel::LinearRow)
+            .with(Fragment::PlainEntry)
+            .with(Fragment::LinearParams)
+            .with(Fragment::Planes)
+            .with(fragment(packed.packing.format)?);
+        let mut buffers = Vec::new();
+        let mut uniforms = Vec::new();
+        // Prefixes of the parameters that depend on what is read.
+        let mut x = Place { scratch: super::Scratch(0), at: 0, stride: 0 };
+        let mut x_slot = 0;
+        match linear.input {
+            Input::Value(value) => {
+                x = self.place(value)?;
+                x_slot = if slots > 1 && graph.value(value).shape.width == slots * info.width { info.width } else { 0 };
+                spec = spec.with(Fragment::PlainInput);
+                buffers.push(("x", x.slot()));
+            }
+            Input::Made { from, keep, norm, factor } => {
+                let (sum, base) = match from {
+                    From::Value(value) => (None, value),
+                    From::Sum(sum) => (Some(sum), sum.base),
+                };
+                let base = self.whole(base)?;
+                let branch = sum.map_or(Ok(base), |sum| self.whole(sum.branch))?;
+                buffers.extend([("base", base), ("branch", branch), ("vectors", Slot::Vectors)]);
+                spec = spec.with(Fragment::ResidualInput).with(Fragment::Reduce);
+                spec = match keep {
+                    Some(value) => {
+                        buffers.push(("kept", self.claim(value)));
+                        spec.with(Fragment::Kept)
+                    }
+                    None => spec.with(Fragment::Dropped),
+                };
+                let scale = sum.and_then(|sum| sum.scale);
+                spec = spec
+                    .constant("BRANCH", sum.is_some().into())
+                    .constant("SCALED", scale.is_some().into())
+                    .constant("NORMED", norm.is_some().into());
+                let vector = |weight| target.manifest.vector(graph, weight);
+                let at = |norm: Option<Norm>| norm.map_or(0, |norm| vector(norm.weight));
+                let eps = |norm: Option<Norm>| norm.map_or(0, |norm| norm.eps.to_bits());
+                let branch_norm = sum.map(|sum| sum.branch_norm);
+                let words = vec![
+                    at(norm),
+                    at(branch_norm),
+                    scale.map_or(0, vector),
+                    info.width,
+                    eps(norm),
+                    eps(branch_norm),
+                    factor.to_bits(),
+                ];
+                uniforms.push(("residual", words));
+            }
+        }
+
+        let (mut other_at, mut other_stride) = (0, 0);
+        spec = match linear.epilogue {
+            Epilogue::Store => spec.with(Fragment::Store),
+            Epilogue::SoftCap(_) => spec.with(Fragment::CappedStore),
+            Epilogue::GeluPair { .. } => spec.with(Fragment::Gelu).with(Fragment::GeluPair),
+            Epilogue::GeluOther { other, first } => {
+                let place = self.place(other)?;
+                (other_at, other_stride) = (place.at + first, place.stride);
+                buffers.push(("other", place.slot()));
+                spec.with(Fragment::Gelu).with(Fragment::GeluOther)
+            }
+        };
+        spec = match linear.routing {
+            Some(routing) => {
+                buffers.push(("routing", self.whole(routing)?));
+                spec.with(Fragment::Routed)
+            }
+            None => spec.with(Fragment::Dense),
+        };
+
+        // Products lie side by side in one buffer.
+        let y_width = outputs * slots;
+        let scratch = self.claim_rows(linear.rows, y_width);
+        let mut at = 0;
+        for &(weight, value) in &linear.outputs {
+            self.places.insert(value, Place { scratch, at, stride: y_width });
+            at += graph.weight(weight).rows * slots;
+        }
+        buffers.push(("y", Slot::Scratch(scratch)));
+
+        let together = if linear.routing.is_some() { 1 } else { rows.min(FEW_ROWS) };
+        let shape = RowShape::new(info.width, outputs, together, pair > 0);
+        let workgroups = [
+            Count::Fixed(shape.workgroups(outputs)),
+            Count::Blocks(linear.rows, together),
+            Count::Fixed(slots),
+        ];
+        spec = shape.constants(spec);
+        let cap = if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 };
+        // Rows of each matrix of the packed tensor; where there is one matrix it does not matter.
+        let matrix_rows = info.tensor_rows;
+        let what = linear.outputs.iter().map(|&(_, value)| self.name(value)).collect::<Vec<_>>().join(" + ");
+        for (index, shard) in packed.shards.iter().enumerate() {
+            let shard_rows = shard.rows.end - shard.rows.start;
+            let mut params = planes(shard, packed.packing.plane_words);
+            params.extend([info.width, outputs, first_row, matrix_rows]);
+            params.extend([shard.rows.start as u32, shard_rows as u32, pair]);
+            params.extend([x.at, x.stride, x_slot, 0, y_width, 2 * slots, other_at, other_stride]);
+            params.extend([target.manifest.factor(graph, first).to_bits(), cap.to_bits()]);
+            let mut uniforms = uniforms.clone();
+            uniforms.push(("params", params));
+            let mut buffers = buffers.clone();
+            buffers.push(("weight", Slot::Shard { packed: packed_index, shard: index }));
+            let weight_rows = u64::from(outputs * slots) * if pair > 0 { 2 } else { 1 };
+            let weight_bytes = weight_rows.min(shard_rows) * 4 * u64::from(packed.packing.row_words());
+            let (what, spec) = (what.clone(), spec.clone());
+            self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
+        }
+        Ok(())
+    }
+
+    fn residual(&mut self, sum: &Sum, out: Value, normed: Option<(Norm, Value)>) -> Result<(), GpuError> {
+        let target = self.target;
+        let graph = target.graph;
+        let shape = graph.value(out).shape;
+        let vector = |weight| target.manifest.vector(graph, weight);
+        let mut buffers = vec![
+            ("base", self.whole(sum.base)?),
+            ("branch", self.whole(sum.branch)?),
+            ("vectors", Slot::Vectors),
+            ("y", self.claim(out)),
+        ];
+        let mut spec =
+            KernelSpec::new(Kernel::Residual).with(Fragment::PlainEntry).with(Fragment::Reduce);
+        spec = match normed {
+            Some((_, value)) => {
+                buffers.push(("normed", self.claim(value)));
+                spec.with(Fragment::Normed)
+            }
+            None => spec.with(Fragment::SumOnly),
+        };
+        let params = vec![
+            shape.width,
+            vector(sum.branch_norm.weight),
+            sum.scale.map_or(0, vector),
+            normed.map_or(0, |(norm, _)| vector(norm.weight)),
+            sum.branch_norm.eps.to_bits(),
+            normed.map_or(0, |(norm, _)| norm.eps.to_bits()),
+        ];
+        let spec = spec
+            .constant("LANES", LANES)
+            .constant("SCALED", sum.scale.is_some().into())
+            .constant("FOURS", (shape.width / 4).div_ceil(LANES));
+        let workgroups = [Count::Fixed(1), Count::Rows(shape.rows), Count::Fixed(1)];
+        let (what, uniforms) = (self.name(out), vec![("params", params)]);
+        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+        Ok(())
+    }
+
+    fn per_layer(&mut self, per_layer: &PerLayer) -> Result<(), GpuError> {
+        let target = self.target;
+        let graph = target.graph;
+        let &PerLayer { projected, before, norm, group, table, scale, by, out } = per_layer;
+        let (packed_index, _) = target.manifest.place(graph, table);
+        let packed = &target.manifest.packed[packed_index];
+        let groups = graph.value(out).shape.width / group;
+        let mut params = planes(&packed.shards[0], packed.packing.plane_words);
+        params.extend([group, groups, target.manifest.vector(graph, norm.weight)]);
+        params.extend([norm.eps, before, scale, by].map(f32::to_bits));
+        let buffers = vec![
+            ("weight", Slot::Shard { packed: packed_index, shard: 0 }),
+            ("projected", self.whole(projected)?),
+            ("tokens", Slot::Tokens),
+            ("vectors", Slot::Vectors),
+            ("y", self.claim(out)),
+        ];
+        let spec = KernelSpec::new(Kernel::PerLayer)
+            .with(Fragment::PlainEntry)
+            .with(Fragment::Reduce)
+            .with(Fragment::Planes)
+            .with(fragment(packed.packing.format)?)
+            .constant("LANES", 64);
+        let workgroups = [Count::Fixed(groups), Count::Rows(Rows::Step), Count::Fixed(1)];
+        let (what, uniforms) = (self.name(out), vec![("params", params)]);
+        let weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.most_rows);
+        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
+        Ok(())
+    }
+}
+
+/// How a product of one row or a few is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RowShape {
+    /// Lanes that share an output.
+    parts: u32,
+    rows: u32,
+    /// Chunks of x staged at once.
+    piece: u32,
+    /// Times that a workgroup takes new outputs with the x it has staged.
+    tiles: u32,
+}
+
+impl RowShape {
+    fn new(width: u32, outputs: u32, rows: u32, paired: bool) -> Self {
+        let chunks = width / 32;
+        // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
+        let parts = match chunks {
+            0..=8 => 8,
+            9..=128 => 16,
+            129..=256 => 32,
+            _ => 64,
+        };
+        let piece = chunks.min(PIECE_CHUNKS / rows.next_power_of_two());
+        // Where outputs are many, making x anew for each few of them would cost more than the product.
+        let many = outputs / (LANES / parts) >= 4096;
+        let tiles = if many && piece == chunks && !paired { 8 } else { 1 };
+        Self { parts, rows, piece, tiles }
+    }
+
+    fn workgroups(&self, outputs: u32) -> u32 {
+        outputs.div_ceil(LANES / self.parts * self.tiles)
+    }
+
+    fn constants(&self, spec: KernelSpec) -> KernelSpec {
+        spec.constant("LANES", LANES)
+            .constant("PARTS", self.parts)
+            .constant("ROWS", self.rows)
+            .constant("PIECE", self.piece)
+            .constant("TILES", self.tiles)
+    }
+}
