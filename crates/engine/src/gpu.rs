@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
-use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuState};
+use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuState, ModelOptions};
 
 use crate::{Backend, EngineError, KvFormat, Logits, Pending, State, Watcher};
 
@@ -27,7 +27,8 @@ impl GpuBackend {
             KvFormat::Q8 => return Err(failed(GpuError::Unsupported { operation: "a cache in eight bits" })),
         };
         let graph = text(&model, config, Outputs::Last)?;
-        let model = GpuModel::load(gpu, model, graph, context, cache).await.map_err(failed)?;
+        let options = ModelOptions::default().context(context as u32).cache(cache);
+        let model = GpuModel::load(gpu, &model, graph, options, &mut |_, _| {}).await.map_err(failed)?;
         Ok(Self { model: Rc::new(model) })
     }
 }

@@ -30,6 +30,14 @@ pub struct DeviceProfile {
     pub largest_binding: u64,
     /// The largest buffer.
     pub largest_buffer: u64,
+    /// Bytes of memory that the lanes of a workgroup can share.
+    pub workgroup_memory: u32,
+    /// Lanes of the smallest and of the largest subgroup, where lanes of a subgroup can talk to each other.
+    pub subgroups: Option<[u32; 2]>,
+    /// Whether kernels can compute in half precision.
+    pub half_precision: bool,
+    /// Whether single kernels can be timed.
+    pub timestamps: bool,
 }
 
 /// An opened GPU. Cheap to clone.
@@ -52,7 +60,10 @@ impl Gpu {
             .map_err(|error| GpuError::NoAdapter { reason: error.to_string() })?;
         let info = adapter.get_info();
         let limits = if options.floor { wgpu::Limits::default() } else { adapter.limits() };
-        let descriptor = wgpu::DeviceDescriptor { required_limits: limits, ..Default::default() };
+        let useful = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
+        let required_features = if options.floor { wgpu::Features::empty() } else { adapter.features() & useful };
+        let descriptor =
+            wgpu::DeviceDescriptor { required_limits: limits, required_features, ..Default::default() };
         let (device, queue) = adapter
             .request_device(&descriptor)
             .await
@@ -63,6 +74,12 @@ impl Gpu {
             backend: info.backend.to_string(),
             largest_binding: limits.max_storage_buffer_binding_size,
             largest_buffer: limits.max_buffer_size,
+            workgroup_memory: limits.max_compute_workgroup_storage_size,
+            subgroups: required_features
+                .contains(wgpu::Features::SUBGROUP)
+                .then_some([info.subgroup_min_size, info.subgroup_max_size]),
+            half_precision: required_features.contains(wgpu::Features::SHADER_F16),
+            timestamps: required_features.contains(wgpu::Features::TIMESTAMP_QUERY),
         };
         Ok(Self { device, queue, profile })
     }

@@ -29,10 +29,12 @@ pub mod lab;
 mod lower;
 mod plan;
 mod readback;
+mod report;
 mod state;
 pub mod weights;
 
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
+pub use report::{DispatchReport, PlanReport};
 pub use state::{CacheFormat, GpuModel, GpuState, ModelOptions};

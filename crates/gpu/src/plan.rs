@@ -111,6 +111,38 @@ impl Plan {
         Ok(Self { dispatches, output: output.expect("a program has an output") })
     }
 
+    /// Writes one step into `encoder`, each dispatch in a pass of its own that writes the time before and after it.
+    pub(crate) fn record_timed(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        step: &wgpu::BindGroup,
+        size: StepSize,
+        times: &wgpu::QuerySet,
+        first: usize,
+        count: usize,
+    ) {
+        for (index, dispatch) in self.dispatches[first..first + count].iter().enumerate() {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+                label: None,
+                timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
+                    query_set: times,
+                    beginning_of_pass_write_index: Some(2 * index as u32),
+                    end_of_pass_write_index: Some(2 * index as u32 + 1),
+                }),
+            });
+            let [x, y, z] = dispatch.workgroups.map(|count| count.at(size));
+            pass.set_bind_group(0, step, &[]);
+            pass.set_pipeline(&dispatch.pipeline);
+            pass.set_bind_group(1, &dispatch.bind_group, &[]);
+            pass.dispatch_workgroups(x, y, z);
+        }
+    }
+
+    /// How many dispatches there are.
+    pub(crate) fn len(&self) -> usize {
+        self.dispatches.len()
+    }
+
     /// Writes one step into `pass`. Everything else was decided when the plan was lowered.
     pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, step: &wgpu::BindGroup, size: StepSize) {
         pass.set_bind_group(0, step, &[]);

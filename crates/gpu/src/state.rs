@@ -15,6 +15,7 @@ use crate::{
     lower::{FEW_ROWS, Program, RopeKey, StepSize, Target, lower},
     plan::{Plan, Surroundings},
     readback,
+    report::PlanReport,
     weights::{Conversion, Manifest, Resident},
 };
 
@@ -149,6 +150,12 @@ impl GpuModel {
     /// Tensors that are kept in another format than the file's.
     pub fn conversions(&self) -> Vec<Conversion> {
         self.manifest.conversions()
+    }
+
+    /// What a step of `rows` rows after `position` others does.
+    pub fn report(&self, rows: u32, position: u32) -> Result<PlanReport, GpuError> {
+        let size = StepSize { rows, position };
+        Ok(PlanReport::new(&*self.program(plan_rows(rows))?, size))
     }
 
     /// The state of a new conversation.
@@ -360,6 +367,57 @@ impl GpuState {
         let logits = readback::floats(gpu, &self.read, bytes).await?;
         self.len += rows;
         Ok(logits)
+    }
+}
+
+impl GpuState {
+    /// Does what [`step`](Self::step) does, with a clock around each dispatch, and remembers nothing.
+    ///
+    /// Clocks keep dispatches apart, so that the whole takes longer than a step; the shares are what counts.
+    pub async fn profile(&mut self, rows: u32) -> Result<PlanReport, GpuError> {
+        const AT_ONCE: usize = 1024;
+        if !self.model.gpu.profile().timestamps {
+            return Err(GpuError::Unsupported { operation: "timing single kernels" });
+        }
+        self.prepare(plan_rows(rows))?;
+        let plan = &self.plans[&plan_rows(rows)];
+        let gpu = &self.model.gpu;
+        let size = StepSize { rows, position: self.len };
+        let mut report = self.model.report(rows, self.len)?;
+        let ids = vec![0u32; rows as usize];
+        gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(&ids));
+        self.write_step(size);
+        self.written = self.written.max(self.len + rows);
+        let times = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
+            label: Some("times"),
+            ty: wgpu::QueryType::Timestamp,
+            count: 2 * AT_ONCE as u32,
+        });
+        let bytes = 16 * AT_ONCE as u64;
+        let resolved = gpu.buffer(
+            "times",
+            bytes,
+            wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+        );
+        let read = gpu.buffer("times", bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        let tick = f64::from(gpu.queue.get_timestamp_period()) * 1e-9;
+        for first in (0..plan.len()).step_by(AT_ONCE) {
+            let count = AT_ONCE.min(plan.len() - first);
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            plan.record_timed(&mut encoder, &self.step_group, size, &times, first, count);
+            encoder.resolve_query_set(&times, 0..2 * count as u32, &resolved, 0);
+            encoder.copy_buffer_to_buffer(&resolved, 0, &read, 0, 16 * count as u64);
+            gpu.queue.submit([encoder.finish()]);
+            let words = readback::floats(gpu, &read, 16 * count as u64).await?;
+            let ticks: &[u64] = &bytemuck::cast_slice::<f32, u32>(&words)
+                .chunks(2)
+                .map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32)
+                .collect::<Vec<_>>();
+            for (dispatch, pair) in report.dispatches[first..first + count].iter_mut().zip(ticks.chunks(2)) {
+                dispatch.seconds = Some(pair[1].saturating_sub(pair[0]) as f64 * tick);
+            }
+        }
+        Ok(report)
     }
 }
 

@@ -103,7 +103,7 @@ files! {
 impl Fragment {
     /// Whether it is common ground rather than a choice.
     pub(super) fn is_shared(self) -> bool {
-        self.file().starts_with("shared/")
+        self.file().starts_with("shared/") || self.file().starts_with("entry/")
     }
 
     /// The fragment that reads weights of this format, if there is one.
