@@ -40,6 +40,14 @@ pub struct DeviceProfile {
     pub timestamps: bool,
 }
 
+impl DeviceProfile {
+    /// Lanes of a subgroup, where all have the same number and that is a power of two.
+    pub(crate) fn subgroup(&self) -> Option<u32> {
+        let [smallest, largest] = self.subgroups?;
+        (smallest == largest && smallest.is_power_of_two() && (4..=128).contains(&smallest)).then_some(smallest)
+    }
+}
+
 /// An opened GPU. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Gpu {

@@ -169,6 +169,7 @@ impl GpuModel {
             manifest: &self.manifest,
             cache_format: self.options.cache,
             capacities: &self.capacities,
+            subgroup: self.gpu.profile().subgroup(),
             fused: self.options.fused,
         }
     }

@@ -55,7 +55,10 @@ files! {
     /// A piece that fits a slot of some body.
     Fragment {
         Step => "shared/step.wgsl",
-        Reduce => "shared/reduce.wgsl",
+        Reduce => "reduce/workgroup.wgsl",
+        SubgroupReduce => "reduce/subgroup.wgsl",
+        PartsWorkgroup => "reduce/parts_workgroup.wgsl",
+        PartsSubgroup => "reduce/parts_subgroup.wgsl",
         Planes => "shared/planes.wgsl",
         LinearParams => "shared/linear_params.wgsl",
         Gelu => "shared/gelu.wgsl",

@@ -47,7 +47,13 @@ impl Pipelines {
         let label = spec.to_string();
         let label = Some(label.as_str());
         let source = wgpu::ShaderSource::Wgsl(spec.compose(Dialect::HERE).into());
-        let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor { label, source });
+        let descriptor = wgpu::ShaderModuleDescriptor { label, source };
+        // Kernels bound their own indices, and buffers are robust besides; checks around every access and every loop
+        // would cost more than the arithmetic.
+        let checks = wgpu::ShaderRuntimeChecks::unchecked();
+        #[expect(unsafe_code, reason = "kernels are our own, and tested at awkward sizes")]
+        // SAFETY: every index is bounded by the kernel itself, and every loop ends.
+        let module = unsafe { gpu.device.create_shader_module_trusted(descriptor, checks) };
         let bindings = spec.bindings();
         let entries: Vec<_> = bindings.iter().map(|binding| entry(binding.number, binding.access)).collect();
         let descriptor = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };

@@ -46,6 +46,10 @@ impl KernelSpec {
         self
     }
 
+    pub(crate) fn has_constant(&self, name: &str) -> bool {
+        self.constants.iter().any(|(other, _)| *other == name)
+    }
+
     /// The algorithm.
     pub fn body(&self) -> Kernel {
         self.body

@@ -49,6 +49,8 @@ pub(crate) struct Target<'a> {
     pub(crate) cache_format: CacheFormat,
     /// Rows of each cache.
     pub(crate) capacities: &'a [u32],
+    /// Lanes of a subgroup, where lanes can talk to each other and all subgroups are of one size.
+    pub(crate) subgroup: Option<u32>,
     /// Whether operations are fused. Without, every one is a dispatch: slow, and the proof of the other way.
     pub(crate) fused: bool,
 }

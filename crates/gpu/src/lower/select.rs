@@ -29,6 +29,14 @@ impl Lowering<'_> {
         }
     }
 
+    /// With sums over a workgroup, through subgroups where these have one size.
+    fn reduce(&self, spec: KernelSpec) -> KernelSpec {
+        match self.target.subgroup {
+            Some(lanes) => spec.with(Fragment::SubgroupReduce).constant("SUBGROUP", lanes),
+            None => spec.with(Fragment::Reduce),
+        }
+    }
+
     fn linear(&mut self, linear: &Linear) -> Result<(), GpuError> {
         let target = self.target;
         let graph = target.graph;
@@ -69,7 +77,7 @@ impl Lowering<'_> {
                 let base = self.whole(base)?;
                 let branch = sum.map_or(Ok(base), |sum| self.whole(sum.branch))?;
                 buffers.extend([("base", base), ("branch", branch), ("vectors", Slot::Vectors)]);
-                spec = spec.with(Fragment::ResidualInput).with(Fragment::Reduce);
+                spec = self.reduce(spec.with(Fragment::ResidualInput));
                 spec = match keep {
                     Some(value) => {
                         buffers.push(("kept", self.claim(value)));
@@ -90,7 +98,6 @@ impl Lowering<'_> {
                     at(norm),
                     at(branch_norm),
                     scale.map_or(0, vector),
-                    info.width,
                     eps(norm),
                     eps(branch_norm),
                     factor.to_bits(),
@@ -130,13 +137,13 @@ impl Lowering<'_> {
         buffers.push(("y", Slot::Scratch(scratch)));
 
         let together = if linear.routing.is_some() { 1 } else { rows.min(FEW_ROWS) };
-        let shape = RowShape::new(info.width, outputs, together, pair > 0);
+        let shape = RowShape::new(info.width, outputs, together, pair > 0, target.subgroup);
         let workgroups = [
             Count::Fixed(shape.workgroups(outputs)),
             Count::Blocks(linear.rows, together),
             Count::Fixed(slots),
         ];
-        spec = shape.constants(spec);
+        spec = shape.constants(spec, target.subgroup);
         let cap = if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 };
         // Rows of each matrix of the packed tensor; where there is one matrix it does not matter.
         let matrix_rows = info.tensor_rows;
@@ -171,8 +178,7 @@ impl Lowering<'_> {
             ("vectors", Slot::Vectors),
             ("y", self.claim(out)),
         ];
-        let mut spec =
-            KernelSpec::new(Kernel::Residual).with(Fragment::PlainEntry).with(Fragment::Reduce);
+        let mut spec = self.reduce(KernelSpec::new(Kernel::Residual).with(Fragment::PlainEntry));
         spec = match normed {
             Some((_, value)) => {
                 buffers.push(("normed", self.claim(value)));
@@ -215,9 +221,8 @@ impl Lowering<'_> {
             ("vectors", Slot::Vectors),
             ("y", self.claim(out)),
         ];
-        let spec = KernelSpec::new(Kernel::PerLayer)
-            .with(Fragment::PlainEntry)
-            .with(Fragment::Reduce)
+        let spec = self
+            .reduce(KernelSpec::new(Kernel::PerLayer).with(Fragment::PlainEntry))
             .with(Fragment::Planes)
             .with(fragment(packed.packing.format)?)
             .constant("LANES", 64);
@@ -235,6 +240,8 @@ struct RowShape {
     /// Lanes that share an output.
     parts: u32,
     rows: u32,
+    /// Chunks of a row.
+    chunks: u32,
     /// Chunks of x staged at once.
     piece: u32,
     /// Times that a workgroup takes new outputs with the x it has staged.
@@ -242,7 +249,7 @@ struct RowShape {
 }
 
 impl RowShape {
-    fn new(width: u32, outputs: u32, rows: u32, paired: bool) -> Self {
+    fn new(width: u32, outputs: u32, rows: u32, paired: bool, subgroup: Option<u32>) -> Self {
         let chunks = width / 32;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let parts = match chunks {
@@ -251,21 +258,31 @@ impl RowShape {
             129..=256 => 32,
             _ => 64,
         };
+        // Lanes of one subgroup need no barrier to add up.
+        let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
         let piece = chunks.min(PIECE_CHUNKS / rows.next_power_of_two());
         // Where outputs are many, making x anew for each few of them would cost more than the product.
         let many = outputs / (LANES / parts) >= 4096;
         let tiles = if many && piece == chunks && !paired { 8 } else { 1 };
-        Self { parts, rows, piece, tiles }
+        Self { parts, rows, chunks, piece, tiles }
     }
 
     fn workgroups(&self, outputs: u32) -> u32 {
         outputs.div_ceil(LANES / self.parts * self.tiles)
     }
 
-    fn constants(&self, spec: KernelSpec) -> KernelSpec {
+    fn constants(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
+        let reduce = if subgroup.is_some() { Fragment::PartsSubgroup } else { Fragment::PartsWorkgroup };
+        let mut spec = spec.with(reduce);
+        if let Some(lanes) = subgroup
+            && !spec.has_constant("SUBGROUP")
+        {
+            spec = spec.constant("SUBGROUP", lanes);
+        }
         spec.constant("LANES", LANES)
             .constant("PARTS", self.parts)
             .constant("ROWS", self.rows)
+            .constant("CHUNKS", self.chunks)
             .constant("PIECE", self.piece)
             .constant("TILES", self.tiles)
     }

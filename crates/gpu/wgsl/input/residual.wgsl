@@ -9,7 +9,6 @@ struct Residual {
     norm_at: u32,           // of the norm of the sum
     branch_norm_at: u32,
     scale_at: u32,
-    width: u32,
     eps: f32,
     branch_eps: f32,
     factor: f32,
@@ -17,37 +16,31 @@ struct Residual {
 
 @group(1) @binding(3) var<storage, read> base: array<vec4<f32>>;
 @group(1) @binding(4) var<storage, read> branch: array<vec4<f32>>;
-@group(1) @binding(5) var<storage, read> vectors: array<f32>;
+@group(1) @binding(5) var<storage, read> vectors: array<vec4<f32>>;
 @group(1) @binding(6) var<uniform> residual: Residual;
 
 var<private> branch_scale: f32;
 var<private> sum_scale: f32;
 var<private> norm_scale: f32;
 
-fn vector4(at: u32, four: u32) -> vec4<f32> {
-    let first = at + 4u * four;
-    return vec4<f32>(vectors[first], vectors[first + 1u], vectors[first + 2u], vectors[first + 3u]);
-}
-
 fn sum4(four: u32) -> vec4<f32> {
     var sum = base[four];
-    if BRANCH == 1u { sum += branch[four] * branch_scale * vector4(residual.branch_norm_at, four); }
+    if BRANCH == 1u { sum += branch[four] * branch_scale * vectors[residual.branch_norm_at / 4u + four]; }
     if SCALED == 1u { sum *= sum_scale; }
     return sum;
 }
 
 fn prepare(lane: u32) {
-    let fours = residual.width / 4u;
-    let width = f32(residual.width);
+    let width = f32(32u * CHUNKS);
     if BRANCH == 1u {
         var squares = 0.0;
-        for (var four = lane; four < fours; four += LANES) { squares += dot(branch[four], branch[four]); }
+        for (var four = lane; four < 8u * CHUNKS; four += LANES) { squares += dot(branch[four], branch[four]); }
         branch_scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.branch_eps);
     }
-    if SCALED == 1u { sum_scale = vectors[residual.scale_at]; }
+    if SCALED == 1u { sum_scale = vectors[residual.scale_at / 4u].x; }
     if NORMED == 1u {
         var squares = 0.0;
-        for (var four = lane; four < fours; four += LANES) {
+        for (var four = lane; four < 8u * CHUNKS; four += LANES) {
             let sum = sum4(four);
             squares += dot(sum, sum);
         }
@@ -58,6 +51,6 @@ fn prepare(lane: u32) {
 fn input4(row: u32, slot: u32, four: u32, keeps: bool) -> vec4<f32> {
     let sum = sum4(four);
     if keeps { keep(four, sum); }
-    if NORMED == 1u { return sum * norm_scale * vector4(residual.norm_at, four); }
+    if NORMED == 1u { return sum * norm_scale * vectors[residual.norm_at / 4u + four]; }
     return sum;
 }

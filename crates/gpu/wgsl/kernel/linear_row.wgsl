@@ -1,13 +1,13 @@
 // linear_row: y = W · x for one row of x or a few, and for each expert that a row is routed to.
 //
 // Work split   one workgroup computes TILES times LANES / PARTS outputs (x) of ROWS rows (y) and one expert slot (z);
-//              PARTS lanes share an output and walk along x a chunk of 32 values at a time. Every workgroup first makes its own copy of x in
-//              workgroup memory, PIECE chunks at once: what comes before the product is computed on the way, which
-//              costs less than a dispatch of its own.
+//              PARTS lanes share an output and walk along x a chunk of 32 values at a time. Every workgroup first makes
+//              its own copy of x in workgroup memory, PIECE chunks at once: what comes before the product is computed
+//              on the way, which costs less than a dispatch of its own.
 // Reads        what the input slot reads, weight as packed planes        Writes   y
 // Slots        format: GROUP, HAS_OFFSET, chunk_scales, chunk_quants     select: matrix     epilogue: PAIRED, finish
-//              input: prepare, input4     reduce: workgroup_sum     entry
-// Constants    LANES, PARTS, ROWS, PIECE, TILES (1 where x has more than one piece)
+//              input: prepare, input4     reduce: workgroup_sum, part_sum     entry
+// Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece)
 
 @group(1) @binding(2) var<storage, read_write> y: array<f32>;
 
@@ -18,7 +18,6 @@ const OUTPUTS: u32 = LANES / PARTS;
 const STRIDE: u32 = PIECE + 1u;
 
 var<workgroup> staged: array<vec4<f32>, ROWS * 8u * STRIDE>;
-var<workgroup> parts: array<vec2<f32>, OUTPUTS * (PARTS + 1u)>;
 
 // The product of a chunk of the weight with the chunk of x that is staged from `at` on.
 fn chunk_dot(quants: array<vec4<f32>, 8>, scales: vec4<f32>, at: u32) -> f32 {
@@ -46,18 +45,16 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
     let first_row = workgroup.y * ROWS;
     let keeps = workgroup.x == 0u && slot == 0u;
     let part = lane % PARTS;
-    let chunks = params.width / 32u;
     prepare(lane);
     for (var tile = 0u; tile < TILES; tile++) {
-        let first_output = (workgroup.x * TILES + tile) * OUTPUTS;
-        let output = first_output + lane / PARTS;
+        let output = (workgroup.x * TILES + tile) * OUTPUTS + lane / PARTS;
         let tensor_row = matrix(first_row, slot) * params.matrix_rows + params.first_row + output;
         // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
         let weight_row = tensor_row - params.shard_first;
         let here = output < params.outputs && weight_row < params.shard_rows;
         var sums: array<vec2<f32>, ROWS>;
-        for (var piece = 0u; piece < chunks; piece += PIECE) {
-            let count = min(PIECE, chunks - piece);
+        for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
+            let count = min(PIECE, CHUNKS - piece);
             if tile == 0u {
                 if piece > 0u { workgroupBarrier(); }
                 for (var four = lane; four < 8u * count; four += LANES) {
@@ -86,21 +83,11 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
             }
         }
         for (var row = 0u; row < ROWS; row++) {
-            // The last sums have been read by now: before a row's or a tile's first write there is a barrier.
-            parts[lane / PARTS * (PARTS + 1u) + part] = sums[row];
-            workgroupBarrier();
-            if lane < OUTPUTS {
-                let own = first_output + lane;
-                let own_row = matrix(first_row, slot) * params.matrix_rows + params.first_row + own - params.shard_first;
-                if own < params.outputs && own_row < params.shard_rows && first_row + row < max(step.rows, 1u) {
-                    var total = vec2<f32>();
-                    for (var i = 0u; i < PARTS; i++) { total += parts[lane * (PARTS + 1u) + i]; }
-                    total *= params.factor;
-                    let at = params.y_at + (first_row + row) * params.y_stride + slot * params.outputs + own;
-                    y[at] = finish(first_row + row, own, total.x, total.y);
-                }
+            let total = part_sum(sums[row], lane) * params.factor;
+            if part == 0u && here && first_row + row < max(step.rows, 1u) {
+                let at = params.y_at + (first_row + row) * params.y_stride + slot * params.outputs + output;
+                y[at] = finish(first_row + row, output, total.x, total.y);
             }
-            workgroupBarrier();
         }
     }
 }

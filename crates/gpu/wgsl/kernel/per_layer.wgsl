@@ -22,7 +22,7 @@ struct Params {
 @group(1) @binding(1) var<storage, read> weight: array<vec4<u32>>;
 @group(1) @binding(2) var<storage, read> projected: array<vec4<f32>>;
 @group(1) @binding(3) var<storage, read> tokens: array<u32>;
-@group(1) @binding(4) var<storage, read> vectors: array<f32>;
+@group(1) @binding(4) var<storage, read> vectors: array<vec4<f32>>;
 @group(1) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
 
 fn kernel(workgroup: vec3<u32>, lane: u32) {
@@ -41,9 +41,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
         let scale = group_scale(token, word / words_in_group);
         var row = scale.x * group_quants(token, word / words_in_group, word % words_in_group);
         if HAS_OFFSET { row += vec4<f32>(scale.y); }
-        let first = params.norm_at + 4u * four;
-        let norm_weight =
-            vec4<f32>(vectors[first], vectors[first + 1u], vectors[first + 2u], vectors[first + 3u]);
+        let norm_weight = vectors[params.norm_at / 4u + four];
         y[at + four] = (projected[at + four] * norm * norm_weight + row * params.scale) * params.by;
     }
 }

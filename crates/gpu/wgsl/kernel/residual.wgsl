@@ -17,13 +17,8 @@ struct Params {
 @group(1) @binding(0) var<uniform> params: Params;
 @group(1) @binding(1) var<storage, read> base: array<vec4<f32>>;
 @group(1) @binding(2) var<storage, read> branch: array<vec4<f32>>;
-@group(1) @binding(3) var<storage, read> vectors: array<f32>;
+@group(1) @binding(3) var<storage, read> vectors: array<vec4<f32>>;
 @group(1) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
-
-fn vector4(at: u32, four: u32) -> vec4<f32> {
-    let first = at + 4u * four;
-    return vec4<f32>(vectors[first], vectors[first + 1u], vectors[first + 2u], vectors[first + 3u]);
-}
 
 fn kernel(workgroup: vec3<u32>, lane: u32) {
     let fours = params.width / 4u;
@@ -42,8 +37,8 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
     for (var i = 0u; i < FOURS; i++) {
         let four = lane + i * LANES;
         if four < fours {
-            var sum = base[at + four] + branches[i] * branch_scale * vector4(params.branch_norm_at, four);
-            if SCALED == 1u { sum *= vectors[params.scale_at]; }
+            var sum = base[at + four] + branches[i] * branch_scale * vectors[params.branch_norm_at / 4u + four];
+            if SCALED == 1u { sum *= vectors[params.scale_at / 4u].x; }
             y[at + four] = sum;
             branches[i] = sum;
             squares += dot(sum, sum);
@@ -53,7 +48,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
         let scale = inverseSqrt(workgroup_sum(squares, lane) / f32(params.width) + params.eps);
         for (var i = 0u; i < FOURS; i++) {
             let four = lane + i * LANES;
-            if four < fours { finish(at + four, branches[i] * scale * vector4(params.norm_at, four)); }
+            if four < fours { finish(at + four, branches[i] * scale * vectors[params.norm_at / 4u + four]); }
         }
     }
 }

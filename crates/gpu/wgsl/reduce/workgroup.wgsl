@@ -1,4 +1,4 @@
-// reduce: sums and maxima over the lanes of a workgroup, in two rounds of sixteen. Needs no subgroups.
+// workgroup: sums and maxima over the lanes of a workgroup, in two rounds of sixteen. Needs no subgroups.
 
 const_assert LANES <= 256u;
 
