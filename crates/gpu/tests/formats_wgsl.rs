@@ -1,7 +1,7 @@
 //! The WGSL fragment of each format reads what `pack` writes.
 //!
-//! A small kernel decodes whole rows through the two functions of a fragment. It is checked by naga, and run
-//! on whatever adapter the machine has; a machine without one fails.
+//! Small kernels decode whole rows, group by group and chunk by chunk. They are checked by naga, and run on
+//! whatever adapter the machine has; a machine without one fails.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -11,18 +11,23 @@ use rullama_gpu::weights::pack::{PACKED_FORMATS, Packing};
 use safetensors::SafeTensors;
 use wgpu::util::DeviceExt as _;
 
-/// What a kernel body gives to a format fragment, and an entry point that decodes: one lane for each group.
-const BODY: &str = "
+/// What a kernel body gives to a format fragment.
+const BINDINGS: &str = "
 struct Params { plane_at: vec4<u32>, plane_words: vec4<u32>, width: u32, rows: u32 }
 
-@group(0) @binding(0) var<storage, read> weight: array<u32>;
+@group(0) @binding(0) var<storage, read> weight: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read_write> values: array<f32>;
 @group(0) @binding(2) var<uniform> params: Params;
 
-fn plane0(row: u32, word: u32) -> u32 { return weight[params.plane_at.x + row * params.plane_words.x + word]; }
-fn plane1(row: u32, word: u32) -> u32 { return weight[params.plane_at.y + row * params.plane_words.y + word]; }
-fn plane2(row: u32, word: u32) -> u32 { return weight[params.plane_at.z + row * params.plane_words.z + word]; }
+fn write(row: u32, at: u32, four: vec4<f32>) {
+    for (var i = 0u; i < 4u; i++) {
+        if at + i < params.width { values[row * params.width + at + i] = four[i]; }
+    }
+}
+";
 
+/// Decodes with one lane for each group. What breaks a promise of the fragment comes out far too large.
+const GROUPS: &str = "
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let groups = (params.width + GROUP - 1u) / GROUP;
@@ -33,25 +38,44 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var word = 0u; word < GROUP / 4u; word++) {
         var four = scale.x * group_quants(row, group, word);
         if HAS_OFFSET { four += vec4<f32>(scale.y); } else if scale.y != 0.0 { four = vec4<f32>(1e30); }
-        for (var i = 0u; i < 4u; i++) {
-            let at = group * GROUP + 4u * word + i;
-            if at < params.width { values[row * params.width + at] = four[i]; }
-        }
+        write(row, group * GROUP + 4u * word, four);
     }
 }
 ";
 
-/// The fragment of a format under the decoding kernel.
-fn kernel(format: Format) -> String {
-    let name = format.name().to_lowercase();
-    let path = format!("{}/wgsl/format/{name}.wgsl", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}")) + BODY
+/// Decodes with one lane for each chunk, likewise.
+const CHUNKS: &str = "
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let chunks = (params.width + 31u) / 32u;
+    let row = id.x / chunks;
+    let chunk = id.x % chunks;
+    if row >= params.rows { return; }
+    var scales = chunk_scales(row, chunk);
+    if !HAS_OFFSET && any(scales.yw != vec2<f32>(0.0)) { scales = vec4<f32>(1e30); }
+    if GROUP == 32u && any(scales.xy != scales.zw) { scales = vec4<f32>(1e30); }
+    var quants = chunk_quants(row, chunk);
+    for (var word = 0u; word < 8u; word++) {
+        let scale = select(scales.xy, scales.zw, word >= 4u);
+        write(row, 32u * chunk + 4u * word, scale.x * quants[word] + vec4<f32>(scale.y));
+    }
+}
+";
+
+/// The fragment of a format under a kernel that decodes.
+fn kernel(format: Format, decode: &str) -> String {
+    let read = |file: &str| {
+        let path = format!("{}/wgsl/{file}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    let fragment = read(&format!("format/{}.wgsl", format.name().to_lowercase()));
+    [&fragment, &read("shared/planes.wgsl"), BINDINGS, decode].concat()
 }
 
 #[test]
 fn fragments_are_valid() {
-    for format in PACKED_FORMATS {
-        let source = kernel(format);
+    for (format, decode) in PACKED_FORMATS.into_iter().flat_map(|f| [(f, GROUPS), (f, CHUNKS)]) {
+        let source = kernel(format, decode);
         let module = naga::front::wgsl::parse_str(&source)
             .unwrap_or_else(|error| panic!("{format}: {}", error.emit_to_string(&source)));
         // Core WGSL only, of which naga holds `unpack2x16float` to be a capability.
@@ -65,9 +89,9 @@ fn fragments_are_valid() {
 #[test]
 fn groups_agree() {
     for format in PACKED_FORMATS {
-        let packing = Packing::new(format, 256).unwrap();
+        let packing = packing(format, 256);
         let line = format!("const GROUP: u32 = {}u;", packing.group_len());
-        assert!(kernel(format).contains(&line), "{format}: expected `{line}`");
+        assert!(kernel(format, GROUPS).contains(&line), "{format}: expected `{line}`");
     }
 }
 
@@ -84,18 +108,118 @@ fn fragments_are_all_used() {
 
 /// The GPU decodes every format to the values that `unpack_row` gives, in rows of several lengths.
 #[test]
-fn gpu_decodes_as_the_cpu() {
-    let (device, queue) = device();
-    for format in PACKED_FORMATS {
+fn gpu_decodes_groups_as_the_cpu() {
+    let gpu = Gpu::open();
+    for rows in PACKED_FORMATS.into_iter().flat_map(Rows::of_several_lengths) {
+        rows.compare(&gpu.decode(&rows, GROUPS)).unwrap();
+    }
+}
+
+#[test]
+fn gpu_decodes_chunks_as_the_cpu() {
+    let gpu = Gpu::open();
+    for rows in PACKED_FORMATS.into_iter().flat_map(Rows::of_several_lengths) {
+        rows.compare(&gpu.decode(&rows, CHUNKS)).unwrap();
+    }
+}
+
+/// The values compared tell any two places of a chunk apart, so that no wrong order can pass.
+#[test]
+fn places_differ() {
+    for rows in PACKED_FORMATS.into_iter().flat_map(Rows::of_several_lengths) {
+        for (i, j) in (0..32).flat_map(|j| (0..j).map(move |i| (i, j))) {
+            let mut swapped = rows.expected.clone();
+            for row in swapped.chunks_mut(rows.packing.width as usize) {
+                row.chunks_exact_mut(32).for_each(|chunk| chunk.swap(i, j));
+            }
+            assert!(rows.compare(&swapped).is_err(), "{}: values {i} and {j}", rows.packing.format);
+        }
+    }
+}
+
+/// The scales of a chunk's halves differ where a group is half a chunk, so that the wrong one cannot pass.
+#[test]
+fn halves_differ() {
+    let gpu = Gpu::open();
+    let formats = PACKED_FORMATS.into_iter().filter(|&format| packing(format, 256).group_len() == 16);
+    for rows in formats.flat_map(Rows::of_several_lengths) {
+        for twisted in ["scales.xyxy", "scales.zwxy"] {
+            let decode = CHUNKS.replace("var quants", &format!("scales = {twisted}; var quants"));
+            let found = gpu.decode(&rows, &decode);
+            assert!(rows.compare(&found).is_err(), "{}: {twisted}", rows.packing.format);
+        }
+    }
+}
+
+fn packing(format: Format, width: u32) -> Packing {
+    Packing::new(format, width).unwrap()
+}
+
+/// Packed rows and the values that the CPU reads from them.
+struct Rows {
+    packing: Packing,
+    count: usize,
+    /// The planes one after another.
+    words: Vec<u32>,
+    expected: Vec<f32>,
+}
+
+impl Rows {
+    /// An odd number of rows of each length, so that planes end within a quad.
+    fn of_several_lengths(format: Format) -> Vec<Self> {
         let blocks = blocks(format);
         let lengths = if format.is_quantised() { [1, 3, 24] } else { [32, 100, 600] };
-        for length in lengths {
-            let packing = Packing::new(format, (length * format.block_len()) as u32).unwrap();
-            let blocks = &blocks[..blocks.len() / packing.bytes_per_row() * packing.bytes_per_row()];
-            let (words, plane_at, expected) = packed(&packing, blocks);
-            let found = decode_on(&device, &queue, &packing, &words, plane_at, expected.len());
-            compare(&packing, &found, &expected);
+        lengths
+            .into_iter()
+            .map(|length| {
+                let packing = packing(format, (length * format.block_len()) as u32);
+                let count = (blocks.len() / packing.bytes_per_row() - 1) | 1;
+                Self::new(packing, &blocks[..count * packing.bytes_per_row()])
+            })
+            .collect()
+    }
+
+    fn new(packing: Packing, blocks: &[u8]) -> Self {
+        let count = blocks.len() / packing.bytes_per_row();
+        let mut planes = packing.plane_words.map(|words| vec![0; count * words as usize]);
+        packing.pack_rows(blocks, planes.each_mut().map(Vec::as_mut_slice));
+
+        let mut expected = vec![0.0; count * packing.width as usize];
+        for (row, out) in expected.chunks_mut(packing.width as usize).enumerate() {
+            let plane = |p: usize| &planes[p][row * packing.plane_words[p] as usize..];
+            packing.unpack_row([plane(0), plane(1), plane(2)], out);
         }
+        let [.., end] = packing.plane_starts(count as u64);
+        let mut words = vec![0; end as usize];
+        for (plane, at) in planes.iter().zip(packing.plane_starts(count as u64)) {
+            words[at as usize..][..plane.len()].copy_from_slice(plane);
+        }
+        Self { packing, count, words, expected }
+    }
+
+    /// Within 1e-6 of the largest magnitude of a group: a GPU may fuse the product and the sum, and the rounding
+    /// it saves is that of the product, however small the sum. It may also flush the subnormal scales of MXFP4.
+    fn compare(&self, found: &[f32]) -> Result<(), String> {
+        let (expected, format) = (&self.expected, self.packing.format);
+        assert_eq!(found.len(), expected.len());
+        let (width, group) = (self.packing.width as usize, self.packing.group_len() as usize);
+        for (row, (found, expected)) in found.chunks(width).zip(expected.chunks(width)).enumerate() {
+            for (at, (found, expected)) in found.chunks(group).zip(expected.chunks(group)).enumerate() {
+                let largest = expected.iter().fold(0f32, |largest, value| largest.max(value.abs()));
+                assert!(largest.is_finite(), "{format}: group {at} of row {row} is not finite");
+                let allowed = (largest * 1e-6).max(16.0 * f32::MIN_POSITIVE);
+                let differs =
+                    |(found, expected): (&f32, &f32)| (found - expected).abs() > allowed || found.is_nan();
+                if let Some(i) = found.iter().zip(expected).position(differs) {
+                    let place = at * group + i;
+                    let (found, expected) = (found[i], expected[i]);
+                    return Err(format!(
+                        "{format}, width {width}: value {place} of row {row} is {found:e} on the GPU; expected {expected:e}"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -116,113 +240,79 @@ fn blocks(format: Format) -> Vec<u8> {
     file.tensor(name).unwrap().data().to_vec()
 }
 
-/// The planes one after another, where each starts, and the values that the CPU reads from them.
-fn packed(packing: &Packing, blocks: &[u8]) -> (Vec<u32>, [u32; 3], Vec<f32>) {
-    let rows = blocks.len() / packing.bytes_per_row();
-    let mut planes = packing.plane_words.map(|words| vec![0; rows * words as usize]);
-    packing.pack_rows(blocks, planes.each_mut().map(Vec::as_mut_slice));
-
-    let mut expected = vec![0.0; rows * packing.width as usize];
-    for (row, out) in expected.chunks_mut(packing.width as usize).enumerate() {
-        let plane = |p: usize| &planes[p][row * packing.plane_words[p] as usize..];
-        packing.unpack_row([plane(0), plane(1), plane(2)], out);
-    }
-    let [first, second, _] = planes.each_ref().map(|plane| plane.len() as u32);
-    (planes.concat(), [0, first, first + second], expected)
+struct Gpu {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
 }
 
-/// Within 1e-6 of the largest magnitude of a group: a GPU may fuse the product and the sum, and the rounding
-/// it saves is that of the product, however small the sum. It may also flush the subnormal scales of MXFP4.
-fn compare(packing: &Packing, found: &[f32], expected: &[f32]) {
-    assert_eq!(found.len(), expected.len());
-    let (width, group) = (packing.width as usize, packing.group_len() as usize);
-    for (row, (found, expected)) in found.chunks(width).zip(expected.chunks(width)).enumerate() {
-        for (at, (found, expected)) in found.chunks(group).zip(expected.chunks(group)).enumerate() {
-            let largest = expected.iter().fold(0f32, |largest, value| largest.max(value.abs()));
-            assert!(largest.is_finite(), "{}: group {at} of row {row} is not finite", packing.format);
-            let allowed = (largest * 1e-6).max(16.0 * f32::MIN_POSITIVE);
-            for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-                assert!(
-                    (found - expected).abs() <= allowed,
-                    "{}, width {width}: value {} of row {row} is {found:e} on the GPU; expected {expected:e}",
-                    packing.format,
-                    at * group + i,
-                );
-            }
+impl Gpu {
+    fn open() -> Self {
+        pollster::block_on(async {
+            let adapter = wgpu::Instance::default()
+                .request_adapter(&wgpu::RequestAdapterOptions::default())
+                .await
+                .expect("this test needs an adapter; a software one such as lavapipe will do");
+            let (device, queue) = adapter.request_device(&wgpu::DeviceDescriptor::default()).await.unwrap();
+            Self { device, queue }
+        })
+    }
+
+    /// The values of packed rows, by a kernel that decodes.
+    fn decode(&self, rows: &Rows, decode: &str) -> Vec<f32> {
+        let (device, packing) = (&self.device, &rows.packing);
+        let label = Some(packing.format.name());
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label,
+            source: wgpu::ShaderSource::Wgsl(kernel(packing.format, decode).into()),
+        });
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label,
+            layout: None,
+            module: &module,
+            entry_point: None,
+            compilation_options: Default::default(),
+            cache: None,
+        });
+
+        let [a, b, c, _] = packing.plane_starts(rows.count as u64).map(|at| at as u32);
+        let [x, y, z] = packing.plane_words;
+        let params = [a, b, c, 0, x, y, z, 0, packing.width, rows.count as u32, 0, 0];
+        let bytes = 4 * rows.expected.len() as u64;
+        let filled = |contents: &[u32], usage| {
+            let contents = bytemuck::cast_slice(contents);
+            device.create_buffer_init(&wgpu::util::BufferInitDescriptor { label, contents, usage })
+        };
+        let empty = |usage| {
+            let descriptor = wgpu::BufferDescriptor { label, size: bytes, usage, mapped_at_creation: false };
+            device.create_buffer(&descriptor)
+        };
+        let weight = filled(&rows.words, wgpu::BufferUsages::STORAGE);
+        let params = filled(&params, wgpu::BufferUsages::UNIFORM);
+        let decoded = empty(wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC);
+        let readback = empty(wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ);
+        fn entry(binding: u32, buffer: &wgpu::Buffer) -> wgpu::BindGroupEntry<'_> {
+            wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() }
         }
+        let bind_group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label,
+            layout: &pipeline.get_bind_group_layout(0),
+            entries: &[entry(0, &weight), entry(1, &decoded), entry(2, &params)],
+        });
+
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        pass.set_pipeline(&pipeline);
+        pass.set_bind_group(0, &bind_group, &[]);
+        // A lane for each group; chunks need no more, and lanes without work return.
+        let lanes = rows.count as u32 * packing.width.div_ceil(packing.group_len());
+        pass.dispatch_workgroups(lanes.div_ceil(64), 1, 1);
+        drop(pass);
+        encoder.copy_buffer_to_buffer(&decoded, 0, &readback, 0, bytes);
+        self.queue.submit([encoder.finish()]);
+
+        readback.slice(..).map_async(wgpu::MapMode::Read, |result| result.unwrap());
+        device.poll(wgpu::PollType::wait_indefinitely()).unwrap();
+        let view = readback.slice(..).get_mapped_range().unwrap();
+        bytemuck::cast_slice(&view).to_vec()
     }
-}
-
-fn device() -> (wgpu::Device, wgpu::Queue) {
-    pollster::block_on(async {
-        let adapter = wgpu::Instance::default()
-            .request_adapter(&wgpu::RequestAdapterOptions::default())
-            .await
-            .expect("this test needs an adapter; a software one such as lavapipe will do");
-        adapter.request_device(&wgpu::DeviceDescriptor::default()).await.unwrap()
-    })
-}
-
-/// Runs the decoding kernel over packed rows.
-fn decode_on(
-    device: &wgpu::Device,
-    queue: &wgpu::Queue,
-    packing: &Packing,
-    words: &[u32],
-    plane_at: [u32; 3],
-    values: usize,
-) -> Vec<f32> {
-    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-        label: Some(packing.format.name()),
-        source: wgpu::ShaderSource::Wgsl(kernel(packing.format).into()),
-    });
-    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label: Some(packing.format.name()),
-        layout: None,
-        module: &module,
-        entry_point: None,
-        compilation_options: Default::default(),
-        cache: None,
-    });
-
-    let rows = values as u32 / packing.width;
-    let ([a, b, c], [x, y, z]) = (plane_at, packing.plane_words);
-    let params = [a, b, c, 0, x, y, z, 0, packing.width, rows, 0, 0];
-    let bytes = 4 * values as u64;
-    let filled = |contents: &[u32], usage| {
-        let contents = bytemuck::cast_slice(contents);
-        device.create_buffer_init(&wgpu::util::BufferInitDescriptor { label: None, contents, usage })
-    };
-    let empty = |usage| {
-        let descriptor =
-            wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false };
-        device.create_buffer(&descriptor)
-    };
-    let weight = filled(words, wgpu::BufferUsages::STORAGE);
-    let params = filled(&params, wgpu::BufferUsages::UNIFORM);
-    let decoded = empty(wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC);
-    let readback = empty(wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ);
-    fn entry(binding: u32, buffer: &wgpu::Buffer) -> wgpu::BindGroupEntry<'_> {
-        wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() }
-    }
-    let bind_group = device.create_bind_group(&wgpu::BindGroupDescriptor {
-        label: None,
-        layout: &pipeline.get_bind_group_layout(0),
-        entries: &[entry(0, &weight), entry(1, &decoded), entry(2, &params)],
-    });
-
-    let mut encoder = device.create_command_encoder(&Default::default());
-    let mut pass = encoder.begin_compute_pass(&Default::default());
-    pass.set_pipeline(&pipeline);
-    pass.set_bind_group(0, &bind_group, &[]);
-    let groups = rows * packing.width.div_ceil(packing.group_len());
-    pass.dispatch_workgroups(groups.div_ceil(64), 1, 1);
-    drop(pass);
-    encoder.copy_buffer_to_buffer(&decoded, 0, &readback, 0, bytes);
-    queue.submit([encoder.finish()]);
-
-    readback.slice(..).map_async(wgpu::MapMode::Read, |result| result.unwrap());
-    device.poll(wgpu::PollType::wait_indefinitely()).unwrap();
-    let view = readback.slice(..).get_mapped_range().unwrap();
-    bytemuck::cast_slice(&view).to_vec()
 }

@@ -111,6 +111,48 @@ fn bits_per_weight_stay() {
     }
 }
 
+/// Planes start at whole quads of words, as do the rows that fragments read in quads; likewise for pairs.
+#[test]
+fn rows_can_be_read_in_quads() {
+    for format in PACKED_FORMATS {
+        let whole = match format {
+            Format::Q4_K | Format::Q5_K => [4, 4, 1],
+            Format::IQ4_XS => [4, 2, 1],
+            Format::Q6_K => [4, 1, 2],
+            _ => [4, 1, 1],
+        };
+        for blocks in 1..=70 {
+            let packing = Packing::new(format, blocks * format.block_len() as u32).unwrap();
+            for (words, whole) in packing.plane_words.into_iter().zip(whole) {
+                assert!(words.is_multiple_of(whole), "{format}: {words} words for {blocks} blocks");
+            }
+            for rows in 0..9 {
+                let starts = packing.plane_starts(rows);
+                assert!(starts.iter().all(|start| start.is_multiple_of(4)), "{format}: {starts:?}");
+                for (plane, words) in packing.plane_words.into_iter().enumerate() {
+                    let room = starts[plane + 1] - starts[plane];
+                    assert!(room >= rows * u64::from(words), "{format}: {room} words for {rows} rows");
+                }
+                let [.., end] = starts;
+                let within = packing.rows_within(4 * end);
+                assert!(within <= rows && within + 1 >= rows, "{format}: {within} rows fit where {rows} do");
+            }
+        }
+    }
+}
+
+/// A buffer with room for some rows, padding included, is never too small for them.
+#[test]
+fn rows_within_a_buffer_fit() {
+    for format in PACKED_FORMATS {
+        let packing = Packing::new(format, 3 * 256).unwrap();
+        for bytes in 0..20_000 {
+            let [.., end] = packing.plane_starts(packing.rows_within(bytes));
+            assert!(4 * end <= bytes, "{format}: {end} words in {bytes} bytes");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_packed_has_no_packing() {
     for &format in Format::ALL {

@@ -1,8 +1,9 @@
 //! From the blocks of a file to the planes that kernels read.
 //!
-//! GGUF blocks mix fields of different sizes and are rarely a multiple of four bytes, which suits no
-//! `array<u32>`. A packed tensor has the same bits in another order: up to three *planes*, one after another
-//! in one buffer, each with a whole number of words per row.
+//! GGUF blocks mix fields of different sizes and are rarely a multiple of four bytes, which suits no array of
+//! words. A packed tensor has the same bits in another order: up to three *planes*, one after another in one
+//! buffer, each with a whole number of words per row. Planes start at whole *quads* of four words, and the rows
+//! of plane 0 are whole quads, so that kernels may load 16 bytes at once.
 //!
 //! | plane | holds |
 //! |---|---|
@@ -10,10 +11,11 @@
 //! | 1 | scales, and offsets if the format has them |
 //! | 2 | the high bits of quants that do not fit plane 0 |
 //!
-//! Every value is `scale · q + offset`, where scale and offset belong to a *group* of 16 or 32 values. The
-//! layout of each format is described at the top of its fragment, `wgsl/format/<name>.wgsl`; the modules here
-//! are the other half of that agreement: they write the planes, and they read them back on the CPU just as
-//! the fragment does on the GPU.
+//! Every value is `scale · q + offset`, where scale and offset belong to a *group* of 16 or 32 values. Kernels
+//! read four values of a group, or a *chunk* of 32 at once; `wgsl/shared/planes.wgsl` says how. The layout of each
+//! format is described at the top of its fragment, `wgsl/format/<name>.wgsl`; the modules here are the other half
+//! of that agreement: they write the planes, and they read them back on the CPU just as the fragment does on
+//! the GPU.
 //!
 //! ```
 //! use rullama_gguf::Format;
@@ -45,6 +47,9 @@ mod legacy;
 use rullama_gguf::Format;
 
 use layout::{Layout, Planes, PlanesMut};
+
+/// The words that kernels load at once, 16 bytes of them.
+const QUAD: u32 = 4;
 
 /// The formats that kernels read as they are, in the order of their ids.
 pub const PACKED_FORMATS: [Format; 16] = [
@@ -145,6 +150,20 @@ impl Packing {
     /// How many words a row takes, all planes together.
     pub fn row_words(&self) -> u32 {
         self.plane_words.iter().sum()
+    }
+
+    /// Where each plane of a buffer of `rows` rows starts, and where the buffer ends, in words. All are whole quads.
+    pub fn plane_starts(&self, rows: u64) -> [u64; 4] {
+        let [a, b, c] = self.plane_words.map(|words| (rows * u64::from(words)).next_multiple_of(QUAD.into()));
+        [0, a, a + b, a + b + c]
+    }
+
+    /// How many rows a buffer of so many bytes has room for.
+    pub fn rows_within(&self, bytes: u64) -> u64 {
+        // What a plane may need after its last row, if rows are not whole quads.
+        let ragged = self.plane_words.iter().filter(|words| !words.is_multiple_of(QUAD)).count() as u64;
+        let padding = ragged * u64::from(QUAD - 1);
+        (bytes / 4).saturating_sub(padding) / u64::from(self.row_words())
     }
 
     /// How many bytes a row takes in the file.

@@ -16,7 +16,7 @@ const PIECE: u64 = 16 << 20;
 pub(crate) struct Shard {
     pub(crate) buffer: wgpu::Buffer,
     pub(crate) rows: Range<u64>,
-    /// Where each plane begins, in words.
+    /// Where each plane starts, in words.
     pub(crate) plane_at: [u32; 3],
 }
 
@@ -116,12 +116,12 @@ async fn upload_matrix(gpu: &Gpu, model: &Model, tensor: &ModelTensor<'_>) -> Re
     let packing = Packing::new(format, width)
         .or_else(|| Packing::new(Format::F32, width))
         .ok_or(GpuError::Unsupported { operation: "linear" })?;
-    let row_bytes = 4 * u64::from(packing.row_words());
     let limit = gpu.largest_binding();
-    let rows_in_shard = limit / row_bytes;
+    let rows_in_shard = packing.rows_within(limit);
     if rows_in_shard == 0 {
         let what = format!("a row of `{}`", tensor.name);
-        return Err(GpuError::TooLarge { what, bytes: row_bytes, limit });
+        let [.., words] = packing.plane_starts(1);
+        return Err(GpuError::TooLarge { what, bytes: 4 * words, limit });
     }
     let mut shards = Vec::new();
     let all = tensor.shape.rows();
@@ -141,10 +141,9 @@ async fn upload_shard(
     packing: &Packing,
     rows: Range<u64>,
 ) -> Result<Shard, GpuError> {
-    let count = rows.end - rows.start;
-    let words = packing.plane_words.map(u64::from);
-    let buffer = gpu.storage(tensor.name, 4 * count * words.iter().sum::<u64>())?;
-    let plane_at = [0, count * words[0], count * (words[0] + words[1])];
+    let [a, b, c, end] = packing.plane_starts(rows.end - rows.start);
+    let plane_at = [a, b, c];
+    let buffer = gpu.storage(tensor.name, 4 * end)?;
     let at_once = (PIECE / tensor.row_bytes().max(1)).max(1);
     let mut first = rows.start;
     while first < rows.end {
@@ -157,7 +156,7 @@ async fn upload_shard(
         let mut planes = packing.plane_words.map(|words| vec![0u32; pieces * words as usize]);
         packing.pack_rows(&blocks, planes.each_mut().map(Vec::as_mut_slice));
         for (plane, packed) in planes.iter().enumerate().filter(|(_, packed)| !packed.is_empty()) {
-            let at = plane_at[plane] + (piece.start - rows.start) * words[plane];
+            let at = plane_at[plane] + (piece.start - rows.start) * u64::from(packing.plane_words[plane]);
             gpu.queue.write_buffer(&buffer, 4 * at, bytemuck::cast_slice(packed));
         }
         // Sends what was written on its way, so that it does not pile up in memory.

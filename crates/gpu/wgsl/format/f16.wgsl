@@ -8,7 +8,24 @@ fn group_scale(row: u32, group: u32) -> vec2<f32> {
     return vec2<f32>(1.0, 0.0);
 }
 
+fn floats(words: vec2<u32>) -> vec4<f32> {
+    return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
+}
+
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
-    let at = 16u * group + 2u * word;
-    return vec4<f32>(unpack2x16float(plane0(row, at)), unpack2x16float(plane0(row, at + 1u)));
+    return floats(plane0_pair(row, 8u * group + word));
+}
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    return vec4<f32>(1.0, 0.0, 1.0, 0.0);
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let a = plane0_quad(row, 4u * chunk);
+    let b = plane0_quad(row, 4u * chunk + 1u);
+    let c = plane0_quad(row, 4u * chunk + 2u);
+    let d = plane0_quad(row, 4u * chunk + 3u);
+    return array<vec4<f32>, 8>(
+        floats(a.xy), floats(a.zw), floats(b.xy), floats(b.zw),
+        floats(c.xy), floats(c.zw), floats(d.xy), floats(d.zw));
 }

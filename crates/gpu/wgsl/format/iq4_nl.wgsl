@@ -21,3 +21,16 @@ fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
     return curve_level(vec4<f32>(unpack4xU8(nibbles & 0x0f0f0f0fu)));
 }
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    return group_scale(row, chunk).xyxy;
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let quad = plane0_quad(row, chunk);
+    let lower = vec4<u32>(0x0f0f0f0fu);
+    let codes = unsigned_bytes(quad & lower, (quad >> vec4<u32>(4u)) & lower);
+    return array<vec4<f32>, 8>(
+        curve_level(codes[0]), curve_level(codes[1]), curve_level(codes[2]), curve_level(codes[3]),
+        curve_level(codes[4]), curve_level(codes[5]), curve_level(codes[6]), curve_level(codes[7]));
+}

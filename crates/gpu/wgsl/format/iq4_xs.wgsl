@@ -9,12 +9,11 @@ const GROUP: u32 = 32u;
 const HAS_OFFSET: bool = false;
 
 fn group_scale(row: u32, group: u32) -> vec2<f32> {
-    let at = 2u * (group >> 3u);
+    let block = plane1_pair(row, group >> 3u);
     let k = group & 7u;
-    let head = plane1(row, at);
-    let low = (plane1(row, at + 1u) >> (4u * k)) & 15u;
-    let high = (head >> (16u + 2u * k)) & 3u;
-    return vec2<f32>(unpack2x16float(head).x * f32(i32(low | (high << 4u)) - 32), 0.0);
+    let low = (block.y >> (4u * k)) & 15u;
+    let high = (block.x >> (16u + 2u * k)) & 3u;
+    return vec2<f32>(unpack2x16float(block.x).x * f32(i32(low | (high << 4u)) - 32), 0.0);
 }
 
 // The levels −127 −104 −83 −65 −49 −35 −22 −10 1 13 25 38 53 69 89 113: this quartic passes within 0.44 of
@@ -27,4 +26,17 @@ fn curve_level(code: vec4<f32>) -> vec4<f32> {
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
     return curve_level(vec4<f32>(unpack4xU8(nibbles & 0x0f0f0f0fu)));
+}
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    return group_scale(row, chunk).xyxy;
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let quad = plane0_quad(row, chunk);
+    let lower = vec4<u32>(0x0f0f0f0fu);
+    let codes = unsigned_bytes(quad & lower, (quad >> vec4<u32>(4u)) & lower);
+    return array<vec4<f32>, 8>(
+        curve_level(codes[0]), curve_level(codes[1]), curve_level(codes[2]), curve_level(codes[3]),
+        curve_level(codes[4]), curve_level(codes[5]), curve_level(codes[6]), curve_level(codes[7]));
 }

@@ -15,11 +15,29 @@ fn group_scale(row: u32, group: u32) -> vec2<f32> {
     return vec2<f32>(bitcast<f32>(bits), 0.0);
 }
 
+// The doubled floats of four codes, one in each byte, as four signed bytes: all four at once, for the magnitudes
+// 0 1 2 3 4 6 8 12 are the lower bits m of a code, to which a code from 4 on adds m & 3, and 7 two more.
+fn doubled(codes: vec4<u32>) -> vec4<u32> {
+    let more = codes & (((codes >> vec4<u32>(2u)) & vec4<u32>(0x01010101u)) * 3u);
+    let most = more & (more >> vec4<u32>(1u));
+    let magnitude = (codes & vec4<u32>(0x07070707u)) + more + (most << vec4<u32>(1u));
+    let negative = magnitude & (((codes >> vec4<u32>(3u)) & vec4<u32>(0x01010101u)) * 255u);
+    // Bytes are 128 too large while they are subtracted from, so that none borrows from its neighbour.
+    let signs = vec4<u32>(0x80808080u);
+    return (signs + magnitude - 2u * negative) ^ signs;
+}
+
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
-    let code = unpack4xU8(nibbles & 0x0f0f0f0fu);
-    // The eight magnitudes 0 1 2 3 4 6 8 12, a nibble each.
-    let shift = (code & vec4<u32>(7u)) << vec4<u32>(2u);
-    let magnitude = vec4<f32>((vec4<u32>(0xc8643210u) >> shift) & vec4<u32>(15u));
-    return select(magnitude, -magnitude, code > vec4<u32>(7u));
+    return vec4<f32>(unpack4xI8(doubled(vec4<u32>(nibbles & 0x0f0f0f0fu)).x));
+}
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    return group_scale(row, chunk).xyxy;
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let quad = plane0_quad(row, chunk);
+    let lower = vec4<u32>(0x0f0f0f0fu);
+    return signed_bytes(doubled(quad & lower), doubled((quad >> vec4<u32>(4u)) & lower));
 }

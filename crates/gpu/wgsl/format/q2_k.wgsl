@@ -17,3 +17,20 @@ fn group_scale(row: u32, group: u32) -> vec2<f32> {
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     return vec4<f32>(unpack4xU8((plane0(row, group) >> (2u * word)) & 0x03030303u));
 }
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    let at = 5u * (chunk >> 3u);
+    let sizes = unpack2x16float(plane1(row, at));
+    let bytes = plane1(row, at + 1u + ((chunk >> 1u) & 3u)) >> (16u * (chunk & 1u));
+    let scale = vec2<f32>(unpack4xU8(bytes & 0x0f0fu).xy);
+    let minimum = vec2<f32>(unpack4xU8((bytes >> 4u) & 0x0f0fu).xy);
+    return sizes.xyxy * vec4<f32>(scale.x, -minimum.x, scale.y, -minimum.y);
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let groups = plane0_pair(row, chunk).xxyy;
+    let lowest = vec4<u32>(0x03030303u);
+    return unsigned_bytes(
+        (groups >> vec4<u32>(0u, 4u, 0u, 4u)) & lowest,
+        (groups >> vec4<u32>(2u, 6u, 2u, 6u)) & lowest);
+}

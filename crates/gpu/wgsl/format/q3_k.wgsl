@@ -29,3 +29,29 @@ fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     let third = plane2(row, group >> 1u) << (4u * (group & 1u) + word);
     return vec4<f32>(unpack4xI8(((low & 0xc0c0c0c0u) >> 1u) | (third & 0x80808080u)));
 }
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    let pair = 7u * (chunk >> 4u);
+    let side = (chunk >> 3u) & 1u;
+    let scales = pair + 1u + 3u * side;
+    let bytes = 16u * (chunk & 1u);
+    let low = (plane1(row, scales + ((chunk >> 1u) & 1u)) >> (bytes + (chunk & 4u))) & 0x0f0fu;
+    let high = (plane1(row, scales + 2u) >> (bytes + (chunk & 6u))) & 0x0303u;
+    let size = unpack2x16float(plane1(row, pair) >> (16u * side)).x * 0.03125;
+    let scale = size * (vec2<f32>(unpack4xU8(low | (high << 4u)).xy) - vec2<f32>(32.0));
+    return vec4<f32>(scale.x, 0.0, scale.y, 0.0);
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let groups = plane0_pair(row, chunk);
+    let a = groups.x;
+    let b = groups.y;
+    let even = vec4<u32>(a >> 1u, a << 3u, b >> 1u, b << 3u);
+    let odd = vec4<u32>(a << 1u, a << 5u, b << 1u, b << 5u);
+    let third = vec4<u32>(plane2(row, chunk));
+    let low = vec4<u32>(0x60606060u);
+    let top = vec4<u32>(0x80808080u);
+    return signed_bytes(
+        (even & low) | ((third << vec4<u32>(0u, 2u, 4u, 6u)) & top),
+        (odd & low) | ((third << vec4<u32>(1u, 3u, 5u, 7u)) & top));
+}

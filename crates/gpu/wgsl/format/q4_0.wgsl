@@ -18,3 +18,13 @@ fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     let nibbles = plane0(row, 4u * group + (word >> 1u)) << (4u - 4u * (word & 1u));
     return vec4<f32>(unpack4xI8(nibbles & 0xf0f0f0f0u));
 }
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    return group_scale(row, chunk).xyxy;
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let quad = plane0_quad(row, chunk);
+    let upper = vec4<u32>(0xf0f0f0f0u);
+    return signed_bytes((quad << vec4<u32>(4u)) & upper, quad & upper);
+}

@@ -20,3 +20,17 @@ fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     let fifth = plane2(row, group) << word;
     return vec4<f32>(unpack4xI8(((nibbles & 0x0f0f0f0fu) << 3u) | (fifth & 0x80808080u)));
 }
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    return group_scale(row, chunk).xyxy;
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let quad = plane0_quad(row, chunk);
+    let fifth = vec4<u32>(plane2(row, chunk));
+    let low = vec4<u32>(0x78787878u);
+    let top = vec4<u32>(0x80808080u);
+    return signed_bytes(
+        ((quad << vec4<u32>(3u)) & low) | ((fifth << vec4<u32>(0u, 2u, 4u, 6u)) & top),
+        ((quad >> vec4<u32>(1u)) & low) | ((fifth << vec4<u32>(1u, 3u, 5u, 7u)) & top));
+}

@@ -14,11 +14,11 @@ const GROUP: u32 = 32u;
 const HAS_OFFSET: bool = true;
 
 fn group_scale(row: u32, group: u32) -> vec2<f32> {
-    let at = 4u * (group >> 3u);
+    let block = plane1_quad(row, group >> 3u);
     let byte = 8u * (group & 3u);
-    let sizes = unpack2x16float(plane1(row, at));
-    let low = plane1(row, at + 1u + ((group >> 2u) & 1u)) >> byte;
-    let high = plane1(row, at + 3u) >> (byte + (group & 4u));
+    let sizes = unpack2x16float(block.x);
+    let low = select(block.y, block.z, (group & 4u) != 0u) >> byte;
+    let high = block.w >> (byte + (group & 4u));
     let minimum = ((low >> 6u) & 3u) | ((high & 15u) << 2u);
     return sizes * vec2<f32>(f32(low & 63u) * 0.125, -f32(minimum));
 }
@@ -27,4 +27,18 @@ fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
     let fifth = plane2(row, group) << word;
     return vec4<f32>(unpack4xU8(((nibbles & 0x0f0f0f0fu) << 3u) | (fifth & 0x80808080u)));
+}
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    return group_scale(row, chunk).xyxy;
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let quad = plane0_quad(row, chunk);
+    let fifth = vec4<u32>(plane2(row, chunk));
+    let low = vec4<u32>(0x78787878u);
+    let top = vec4<u32>(0x80808080u);
+    return unsigned_bytes(
+        ((quad << vec4<u32>(3u)) & low) | ((fifth << vec4<u32>(0u, 2u, 4u, 6u)) & top),
+        ((quad >> vec4<u32>(1u)) & low) | ((fifth << vec4<u32>(1u, 3u, 5u, 7u)) & top));
 }

@@ -24,3 +24,21 @@ fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     let high = plane2(row, group) << (2u * word);
     return vec4<f32>(unpack4xI8(((nibbles & 0x0f0f0f0fu) << 2u) | (high & 0xc0c0c0c0u)));
 }
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    let pair = 9u * (chunk >> 4u);
+    let size = unpack2x16float(plane1(row, pair) >> ((2u * chunk) & 16u)).x * 0.25;
+    let bytes = unpack4xI8(plane1(row, pair + 1u + ((chunk >> 1u) & 7u)) >> (16u * (chunk & 1u)));
+    let scale = size * vec2<f32>(bytes.xy);
+    return vec4<f32>(scale.x, 0.0, scale.y, 0.0);
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let quad = plane0_quad(row, chunk);
+    let high = plane2_pair(row, chunk).xxyy;
+    let low = vec4<u32>(0x3c3c3c3cu);
+    let top = vec4<u32>(0xc0c0c0c0u);
+    return signed_bytes(
+        ((quad << vec4<u32>(2u)) & low) | ((high << vec4<u32>(0u, 4u, 0u, 4u)) & top),
+        ((quad >> vec4<u32>(2u)) & low) | ((high << vec4<u32>(2u, 6u, 2u, 6u)) & top));
+}

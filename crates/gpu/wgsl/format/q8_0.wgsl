@@ -12,3 +12,13 @@ fn group_scale(row: u32, group: u32) -> vec2<f32> {
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
     return vec4<f32>(unpack4xI8(plane0(row, 8u * group + word)));
 }
+
+fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
+    return group_scale(row, chunk).xyxy;
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let a = plane0_quad(row, 2u * chunk);
+    let b = plane0_quad(row, 2u * chunk + 1u);
+    return signed_bytes(vec4<u32>(a.xz, b.xz), vec4<u32>(a.yw, b.yw));
+}

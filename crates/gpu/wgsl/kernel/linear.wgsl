@@ -23,7 +23,7 @@ struct Params {
 }
 
 @group(1) @binding(0) var<uniform> params: Params;
-@group(1) @binding(1) var<storage, read> weight: array<u32>;
+@group(1) @binding(1) var<storage, read> weight: array<vec4<u32>>;
 @group(1) @binding(2) var<storage, read> x: array<f32>;
 @group(1) @binding(3) var<storage, read_write> y: array<f32>;
 

@@ -1,6 +1,6 @@
 //! MXFP4: four-bit floats with a power of two for each 32.
 
-use super::bits::{nibbles, split_halves, words};
+use super::bits::{ONES, nibbles, split_halves, unpack4x_i8, words};
 use super::layout::{Layout, Planes, PlanesMut};
 
 /// Codes, exponents four to a word.
@@ -31,10 +31,21 @@ impl Layout for Mxfp4 {
     }
 
     fn group_quants([codes, _, _]: Planes<'_>, group: usize, word: usize) -> [f32; 4] {
-        nibbles(codes, 4, group, word).to_le_bytes().map(|code| {
-            // The eight magnitudes 0 1 2 3 4 6 8 12, a nibble each.
-            let magnitude = ((0xc864_3210_u32 >> (4 * (code & 7))) & 15) as f32;
-            if code > 7 { -magnitude } else { magnitude }
-        })
+        unpack4x_i8(doubled(nibbles(codes, 4, group, word)))
     }
+}
+
+/// The doubled floats of four codes, one in each byte, as four signed bytes.
+///
+/// The magnitudes 0 1 2 3 4 6 8 12 are the lower bits m of a code, to which a code from 4 on adds m & 3, and 7
+/// two more.
+fn doubled(codes: u32) -> u32 {
+    /// Bytes are 128 too large while they are subtracted from, so that none borrows from its neighbour.
+    const SIGNS: u32 = 0x8080_8080;
+
+    let more = codes & (((codes >> 2) & ONES) * 3);
+    let most = more & (more >> 1);
+    let magnitude = (codes & 0x0707_0707) + more + (most << 1);
+    let negative = magnitude & (((codes >> 3) & ONES) * 255);
+    (SIGNS + magnitude - 2 * negative) ^ SIGNS
 }
