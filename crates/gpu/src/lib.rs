@@ -28,6 +28,7 @@ mod lower;
 mod plan;
 mod readback;
 mod state;
+mod tiles;
 pub mod weights;
 
 pub use device::{DeviceProfile, Gpu, GpuOptions};
@@ -35,3 +36,4 @@ pub use error::GpuError;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
 pub use plan::Plan;
 pub use state::{CacheFormat, GpuModel, GpuState};
+pub use tiles::Tiles;
