@@ -44,6 +44,8 @@ impl Tiles {
     pub const SMALL: Self = Self::new([32, 32], [4, 4], 4, 64);
     /// 32 × 16 with the width shared by eight: for few rows, where the outputs alone must fill the GPU.
     pub const FEW: Self = Self::new([32, 16], [4, 4], 8, 64);
+    /// 16 × 16 with the width shared by sixteen: for half as many rows.
+    pub const FEWEST: Self = Self::new([16, 16], [4, 4], 16, 64);
 
     const fn new(tile: [u32; 2], lane: [u32; 2], parts: u32, depth: u32) -> Self {
         let [rows, outputs] = tile;
@@ -57,10 +59,11 @@ impl Tiles {
             let [x, y, _] = tiles.grid(rows, outputs);
             x * y >= workgroups
         };
-        let all = [Self::WIDE, Self::NARROW, Self::SMALL, Self::FEW];
-        let [wide, narrow, small, few] = if paired { all.map(Self::paired) } else { all };
+        let all = [Self::WIDE, Self::NARROW, Self::SMALL, Self::FEW, Self::FEWEST];
+        let [wide, narrow, small, few, fewest] = if paired { all.map(Self::paired) } else { all };
         match rows {
-            ..=32 => few,
+            0..=16 => fewest,
+            17..=32 => few,
             _ if enough(wide, MANY) => wide,
             _ if enough(narrow, SOME) => narrow,
             _ => small,
@@ -70,9 +73,9 @@ impl Tiles {
     /// As large in workgroup memory, for an epilogue that takes gate and up together.
     #[must_use]
     pub fn paired(self) -> Self {
-        // The two belong to one lane, which so has four of each.
+        // The two belong to one lane, which so has four of each; more parts make up for fewer lanes, a quad for each.
         let lane_columns = 8;
-        let parts = self.parts * lane_columns / self.lane_columns;
+        let parts = (self.parts * lane_columns / self.lane_columns).min(self.depth / 4);
         Self { outputs: self.outputs / 2, lane_columns, parts, ..self }
     }
 

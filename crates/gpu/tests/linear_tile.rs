@@ -19,6 +19,7 @@ fn variants() -> Vec<Tiles> {
         Tiles::NARROW,
         Tiles::SMALL,
         Tiles::FEW,
+        Tiles::FEWEST,
         Tiles { depth: 32, unroll: 2, ahead: false, ..Tiles::WIDE },
         Tiles { lane_columns: 4, depth: 32, unroll: 4, ..Tiles::WIDE },
         Tiles { rows: 32, outputs: 64, lane_rows: 4, lane_columns: 8, parts: 2, ..Tiles::NARROW },
@@ -203,7 +204,7 @@ impl Case {
             .chunks(width)
             .flat_map(|x| decoded.chunks(width).map(|w| dot(x, w)).collect::<Vec<_>>())
             .collect();
-        let (shards, epilogue) = (Vec::from([0..weights]), Fragment::Store);
+        let (shards, epilogue) = (std::iter::once(0..weights).collect(), Fragment::Store);
         let (first_row, factor, x_at, x_more, y_at, y_more, other_at) = (0, 1.0, 0, 0, 0, 0, 0);
         #[rustfmt::skip]
         return Self {
