@@ -76,7 +76,8 @@ impl Tiles {
         // The two belong to one lane, which so has four of each; more parts make up for fewer lanes, a quad for each.
         let lane_columns = 8;
         let parts = (self.parts * lane_columns / self.lane_columns).min(self.depth / 4);
-        Self { outputs: self.outputs / 2, lane_columns, parts, ..self }
+        let unroll = self.unroll.min(self.depth / 4 / parts);
+        Self { outputs: self.outputs / 2, lane_columns, parts, unroll, ..self }
     }
 
     /// How many lanes a workgroup has.
