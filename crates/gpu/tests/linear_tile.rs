@@ -81,7 +81,7 @@ fn every_format_agrees() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
     for format in PACKED_FORMATS {
-        for width in widths(format, &[96, 512]) {
+        for width in widths(format, &[96, 1536]) {
             Case::new(format, 33, 50, width).check(&lab, &Tiles { parts: 1, depth: 32, ..Tiles::SMALL });
         }
     }
