@@ -44,7 +44,8 @@ impl DeviceProfile {
     /// Lanes of a subgroup, where all have the same number and that is a power of two.
     pub(crate) fn subgroup(&self) -> Option<u32> {
         let [smallest, largest] = self.subgroups?;
-        (smallest == largest && smallest.is_power_of_two() && (4..=128).contains(&smallest)).then_some(smallest)
+        (smallest == largest && smallest.is_power_of_two() && (4..=128).contains(&smallest))
+            .then_some(smallest)
     }
 }
 
@@ -69,7 +70,8 @@ impl Gpu {
         let info = adapter.get_info();
         let limits = if options.floor { wgpu::Limits::default() } else { adapter.limits() };
         let useful = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
-        let required_features = if options.floor { wgpu::Features::empty() } else { adapter.features() & useful };
+        let required_features =
+            if options.floor { wgpu::Features::empty() } else { adapter.features() & useful };
         let descriptor =
             wgpu::DeviceDescriptor { required_limits: limits, required_features, ..Default::default() };
         let (device, queue) = adapter

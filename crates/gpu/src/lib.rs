@@ -31,6 +31,7 @@ mod plan;
 mod readback;
 mod report;
 mod state;
+mod tiles;
 pub mod weights;
 
 pub use device::{DeviceProfile, Gpu, GpuOptions};
@@ -38,3 +39,4 @@ pub use error::GpuError;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
 pub use report::{DispatchReport, PlanReport};
 pub use state::{CacheFormat, GpuModel, GpuState, ModelOptions};
+pub use tiles::Tiles;

@@ -89,7 +89,11 @@ impl Plan {
                             let found = uniforms.iter().find(|(name, ..)| *name == binding.name);
                             let &(_, offset, size) = found.unwrap_or_else(|| panic!("{}", missing()));
                             let size = wgpu::BufferSize::new(size);
-                            wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: &parameters, offset, size })
+                            wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                                buffer: &parameters,
+                                offset,
+                                size,
+                            })
                         }
                         _ => {
                             let found = draft.buffers.iter().find(|(name, _)| *name == binding.name);

@@ -395,11 +395,8 @@ impl GpuState {
             count: 2 * AT_ONCE as u32,
         });
         let bytes = 16 * AT_ONCE as u64;
-        let resolved = gpu.buffer(
-            "times",
-            bytes,
-            wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
-        );
+        let resolved =
+            gpu.buffer("times", bytes, wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
         let read = gpu.buffer("times", bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
         let tick = f64::from(gpu.queue.get_timestamp_period()) * 1e-9;
         for first in (0..plan.len()).step_by(AT_ONCE) {

@@ -37,6 +37,7 @@ files! {
     Kernel {
         Embed => "kernel/embed.wgsl",
         Linear => "kernel/linear.wgsl",
+        LinearTile => "kernel/linear_tile.wgsl",
         RmsNorm => "kernel/rms_norm.wgsl",
         Rope => "kernel/rope.wgsl",
         StoreKv => "kernel/store_kv.wgsl",

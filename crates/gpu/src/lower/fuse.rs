@@ -152,7 +152,9 @@ impl<'a> Fuser<'a> {
         for (index, node) in self.graph.nodes().iter().enumerate() {
             let Op::Scale { x: sum, by } = node.op else { continue };
             let Op::Add { a, b } = self.maker(sum).op else { continue };
-            let Op::RmsNorm { x: scaled, weight: Some(weight), group, eps } = self.maker(a).op else { continue };
+            let Op::RmsNorm { x: scaled, weight: Some(weight), group, eps } = self.maker(a).op else {
+                continue;
+            };
             let Op::Embed { table, scale, .. } = self.maker(b).op else { continue };
             let Op::Scale { x: projected, by: before } = self.maker(scaled).op else { continue };
             let whole = self.manifest.packed(self.graph, table).shards.len() == 1;
@@ -183,7 +185,9 @@ impl<'a> Fuser<'a> {
                     let mut kv = None;
                     if let Some((_, k, v)) = store {
                         let Some((raw_k, k_rope)) = self.turned_heads(k) else { continue };
-                        let Op::RmsNorm { x: raw_v, weight: None, group, eps } = self.maker(v).op else { continue };
+                        let Op::RmsNorm { x: raw_v, weight: None, group, eps } = self.maker(v).op else {
+                            continue;
+                        };
                         if k_rope != rope || group != shape.head_width || !self.single(v) {
                             continue;
                         }
@@ -198,8 +202,7 @@ impl<'a> Fuser<'a> {
                     self.raw_heads.insert(raw_q.1.value);
                     self.raw_heads.extend(kv.iter().flatten().map(|heads| heads.value));
                     let (out, rows) = (self.graph.produced(index), node.shape.rows);
-                    self.attention
-                        .insert(index, Attention { q: raw_q.1, kv, rope, cache, shape, out, rows });
+                    self.attention.insert(index, Attention { q: raw_q.1, kv, rope, cache, shape, out, rows });
                 }
                 _ => {}
             }
@@ -209,7 +212,9 @@ impl<'a> Fuser<'a> {
     /// Heads that are normed and turned: the value between the two, what they are made from, and how they are turned.
     fn turned_heads(&self, heads: Value) -> Option<((Value, RawHeads), rullama_graph::Rope)> {
         let Op::Rope { x: normed, rope } = self.maker(heads).op else { return None };
-        let Op::RmsNorm { x: raw, weight: Some(weight), group, eps } = self.maker(normed).op else { return None };
+        let Op::RmsNorm { x: raw, weight: Some(weight), group, eps } = self.maker(normed).op else {
+            return None;
+        };
         let fits = group == rope.head_width && self.single(heads) && self.single(normed);
         let raw = RawHeads { value: self.source(raw), norm: Some(weight), eps };
         fits.then_some(((normed, raw), rope))
@@ -258,7 +263,9 @@ impl<'a> Fuser<'a> {
     /// Whether the rows of `next` follow those of `weight` in every expert's matrix.
     fn follows_in_matrix(&self, weight: Weight, next: Weight) -> bool {
         let (info, other) = (self.graph.weight(weight), self.graph.weight(next));
-        info.tensor == other.tensor && info.first_row + info.rows == other.first_row && info.rows == other.rows
+        info.tensor == other.tensor
+            && info.first_row + info.rows == other.first_row
+            && info.rows == other.rows
     }
 
     fn node(&mut self, index: usize) {
@@ -344,7 +351,9 @@ impl<'a> Fuser<'a> {
     /// Whether a norm's one reader adds it to something that is no such norm itself, or comes second.
     fn is_branch(&self, value: Value) -> bool {
         let [user] = self.users[value.index()][..] else { return false };
-        let Some(Node { op: Op::Add { a, b }, shape, .. }) = self.graph.nodes().get(user) else { return false };
+        let Some(Node { op: Op::Add { a, b }, shape, .. }) = self.graph.nodes().get(user) else {
+            return false;
+        };
         self.source(*b) == value
             && self.source(*a) != value
             && shape.width.is_multiple_of(CHUNK)
@@ -390,7 +399,8 @@ impl<'a> Fuser<'a> {
     /// Whether two products can share a stage: rows in a row, and readers who know what to do with columns of a value.
     fn stackable(&self, (weight, value): (Weight, Value), (next, next_value): (Weight, Value)) -> bool {
         let heads = |value: Value| {
-            self.raw_heads.contains(&value) && self.users[value.index()].iter().all(|&user| self.absorbed[user])
+            self.raw_heads.contains(&value)
+                && self.users[value.index()].iter().all(|&user| self.absorbed[user])
         };
         self.manifest.follows(self.graph, weight, next) && heads(value) && heads(next_value)
     }

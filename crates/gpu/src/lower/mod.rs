@@ -63,8 +63,7 @@ pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuEr
     } else {
         (0..graph.nodes().len()).map(Stage::Plain).collect()
     };
-    let mut lowering =
-        Lowering { target, most_rows, program: Program::default(), places: HashMap::new() };
+    let mut lowering = Lowering { target, most_rows, program: Program::default(), places: HashMap::new() };
     for (index, stage) in stages.iter().enumerate() {
         lowering.stage(stage, stages.get(index + 1))?;
     }

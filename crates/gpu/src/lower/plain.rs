@@ -83,8 +83,11 @@ impl Lowering<'_> {
                 let pairs = width / 2;
                 let params = vec![rope.head_width / 2, pairs, last];
                 let turns = Slot::Turns(RopeKey::from(rope));
-                Plain::new(Kernel::Rope, params, pairs.div_ceil(LANES))
-                    .buffers(&[("turns", turns), ("x", self.whole(x)?), ("y", self.claim(value))])
+                Plain::new(Kernel::Rope, params, pairs.div_ceil(LANES)).buffers(&[
+                    ("turns", turns),
+                    ("x", self.whole(x)?),
+                    ("y", self.claim(value)),
+                ])
             }
             Op::StoreKv { k, v, cache } => {
                 let pairs = graph.caches()[cache.index()].width() / 2;
@@ -206,7 +209,8 @@ impl Lowering<'_> {
                 .buffers(&[("weight", Slot::Shard { packed: packed_index, shard: index })])
                 .buffers(&buffers);
             plain.z = slots;
-            plain.weight_bytes = u64::from((slots * info.rows).min(rows)) * 4 * u64::from(packed.packing.row_words());
+            plain.weight_bytes =
+                u64::from((slots * info.rows).min(rows)) * 4 * u64::from(packed.packing.row_words());
             self.push_plain(plain, value, node);
         }
         Ok(())

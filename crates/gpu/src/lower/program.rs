@@ -14,7 +14,10 @@ pub(crate) struct Scratch(pub(crate) usize);
 pub(crate) enum Slot {
     Scratch(Scratch),
     /// A shard of a packed tensor.
-    Shard { packed: usize, shard: usize },
+    Shard {
+        packed: usize,
+        shard: usize,
+    },
     /// All norm weights and other vectors.
     Vectors,
     Keys(Cache),
@@ -92,7 +95,9 @@ impl Program {
         let mut last = vec![0; self.scratch.len()];
         let used = |draft: &Draft| -> Vec<Scratch> {
             let slots = draft.buffers.iter();
-            slots.filter_map(|(_, slot)| if let Slot::Scratch(scratch) = slot { Some(*scratch) } else { None }).collect()
+            slots
+                .filter_map(|(_, slot)| if let Slot::Scratch(scratch) = slot { Some(*scratch) } else { None })
+                .collect()
         };
         for (index, draft) in self.drafts.iter().enumerate() {
             used(draft).iter().for_each(|scratch| last[scratch.0] = index);

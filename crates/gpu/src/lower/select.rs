@@ -7,7 +7,7 @@ use super::{
     plain::{fragment, planes},
     stage::{Epilogue, From, Input, Linear, Norm, PerLayer, Stage, Sum},
 };
-use crate::{Fragment, GpuError, Kernel, KernelSpec};
+use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles};
 
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
@@ -52,8 +52,10 @@ impl Lowering<'_> {
         };
         let rows = linear.rows.count(self.most_rows as usize) as u32;
 
-        let mut spec = KernelSpec::new(Kernel::LinearRow)
-            .with(Fragment::PlainEntry)
+        // Many rows, none of which goes its own way.
+        let tiled = rows > FEW_ROWS && linear.routing.is_none();
+        let kernel = if tiled { Kernel::LinearTile } else { Kernel::LinearRow };
+        let mut spec = KernelSpec::new(kernel)
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
             .with(fragment(packed.packing.format)?);
@@ -65,8 +67,14 @@ impl Lowering<'_> {
         match linear.input {
             Input::Value(value) => {
                 x = self.place(value)?;
-                x_slot = if slots > 1 && graph.value(value).shape.width == slots * info.width { info.width } else { 0 };
-                spec = spec.with(Fragment::PlainInput);
+                x_slot = if slots > 1 && graph.value(value).shape.width == slots * info.width {
+                    info.width
+                } else {
+                    0
+                };
+                if !tiled {
+                    spec = spec.with(Fragment::PlainInput);
+                }
                 buffers.push(("x", x.slot()));
             }
             Input::Made { from, keep, norm, factor } => {
@@ -136,14 +144,19 @@ impl Lowering<'_> {
         }
         buffers.push(("y", Slot::Scratch(scratch)));
 
-        let together = if linear.routing.is_some() { 1 } else { rows.min(FEW_ROWS) };
-        let shape = RowShape::new(info.width, outputs, together, pair > 0, target.subgroup);
-        let workgroups = [
-            Count::Fixed(shape.workgroups(outputs)),
-            Count::Blocks(linear.rows, together),
-            Count::Fixed(slots),
-        ];
-        spec = shape.constants(spec, target.subgroup);
+        let workgroups;
+        if tiled {
+            let tiles = Tiles::choose(rows, outputs, pair > 0);
+            spec = tiles.constants(spec);
+            let [x, ..] = tiles.grid(rows, outputs);
+            workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
+        } else {
+            let together = if linear.routing.is_some() { 1 } else { rows };
+            let shape = RowShape::new(info.width, outputs, together, pair > 0, target.subgroup);
+            spec = shape.constants(spec.with(Fragment::PlainEntry), target.subgroup);
+            let x = shape.workgroups(outputs);
+            workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
+        }
         let cap = if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 };
         // Rows of each matrix of the packed tensor; where there is one matrix it does not matter.
         let matrix_rows = info.tensor_rows;

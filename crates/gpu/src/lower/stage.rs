@@ -47,9 +47,14 @@ pub(crate) enum Epilogue {
     Store,
     SoftCap(f32),
     /// `gelu(gate) · up`, where up is another weight, with its rows so far after the gate's.
-    GeluPair { up: Weight },
+    GeluPair {
+        up: Weight,
+    },
     /// `gelu(product) · other`, from a column of another value on.
-    GeluOther { other: Value, first: u32 },
+    GeluOther {
+        other: Value,
+        first: u32,
+    },
 }
 
 /// One or more products with the same input.
@@ -103,7 +108,11 @@ pub(crate) enum Stage {
     /// An operation as it is.
     Plain(usize),
     /// A sum, with its norm if that is wanted at once.
-    Residual { sum: Sum, out: Value, normed: Option<(Norm, Value)> },
+    Residual {
+        sum: Sum,
+        out: Value,
+        normed: Option<(Norm, Value)>,
+    },
     Linear(Linear),
     Attention(Attention),
     PerLayer(PerLayer),

@@ -166,7 +166,13 @@ impl Manifest {
     }
 
     /// Stacks neighbours of the same format, as long as they fit into one binding.
-    fn stack(&mut self, model: &Model, graph: &Graph, weights: &[Weight], limit: u64) -> Result<(), GpuError> {
+    fn stack(
+        &mut self,
+        model: &Model,
+        graph: &Graph,
+        weights: &[Weight],
+        limit: u64,
+    ) -> Result<(), GpuError> {
         let mut run: Vec<ModelTensor<'_>> = Vec::new();
         for &weight in weights {
             let info = graph.weight(weight);

@@ -88,7 +88,8 @@ async fn upload_rows(
         }
         for (plane, &words) in packing.plane_words.iter().enumerate().filter(|(_, words)| **words > 0) {
             let words = u64::from(words);
-            let part = &planes[plane][((from - rows.start) * words) as usize..((to - rows.start) * words) as usize];
+            let part =
+                &planes[plane][((from - rows.start) * words) as usize..((to - rows.start) * words) as usize];
             let at = u64::from(shard.plane_at[plane]) + (from - shard.rows.start) * words;
             gpu.queue.write_buffer(buffer, 4 * at, bytemuck::cast_slice(part));
         }
@@ -106,7 +107,8 @@ fn pack(
     rows: usize,
     planes: [&mut [u32]; 3],
 ) -> Result<(), GpuError> {
-    let threads = if cfg!(target_family = "wasm") { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
+    let threads =
+        if cfg!(target_family = "wasm") { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     let share = rows.div_ceil(threads.min(16)).max(1);
     let row_bytes = blocks.len() / rows;
     let words = packing.plane_words.map(|words| words as usize);
@@ -125,12 +127,16 @@ fn pack(
         jobs.push((blocks, rows, planes));
     }
     if jobs.len() == 1 {
-        return jobs.into_iter().try_for_each(|(blocks, rows, planes)| pack_share(tensor, packing, blocks, rows, planes));
+        return jobs
+            .into_iter()
+            .try_for_each(|(blocks, rows, planes)| pack_share(tensor, packing, blocks, rows, planes));
     }
     thread::scope(|scope| {
         let workers: Vec<_> = jobs
             .into_iter()
-            .map(|(blocks, rows, planes)| scope.spawn(move || pack_share(tensor, packing, blocks, rows, planes)))
+            .map(|(blocks, rows, planes)| {
+                scope.spawn(move || pack_share(tensor, packing, blocks, rows, planes))
+            })
             .collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("packing does not panic"))
     })

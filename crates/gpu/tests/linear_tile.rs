@@ -1,0 +1,348 @@
+//! The tiled linear computes what a plain loop over the decoded weights does.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use rullama_gguf::Format;
+use rullama_gpu::{
+    Dialect, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
+    lab::Lab,
+    weights::pack::{PACKED_FORMATS, Packing},
+};
+use safetensors::SafeTensors;
+
+/// The tiles that can be chosen, and some that are only measured.
+fn variants() -> Vec<Tiles> {
+    vec![
+        Tiles::LARGE,
+        Tiles::WIDE,
+        Tiles::NARROW,
+        Tiles::SMALL,
+        Tiles::FEW,
+        Tiles::FEWEST,
+        Tiles { depth: 32, unroll: 2, ahead: false, ..Tiles::WIDE },
+        Tiles { lane_columns: 4, depth: 32, unroll: 4, ..Tiles::WIDE },
+        Tiles { rows: 32, outputs: 64, lane_rows: 4, lane_columns: 8, parts: 2, ..Tiles::NARROW },
+    ]
+}
+
+fn spec(format: Format, epilogue: Fragment, tiles: &Tiles) -> KernelSpec {
+    let spec = KernelSpec::new(Kernel::LinearTile)
+        .with(Fragment::LinearParams)
+        .with(Fragment::Planes)
+        .with(Fragment::Gelu)
+        .with(Fragment::format(format).unwrap())
+        .with(Fragment::Dense)
+        .with(epilogue);
+    tiles.constants(spec)
+}
+
+/// Core WGSL only, of which naga holds `unpack2x16float` to be a capability.
+fn validate(spec: &KernelSpec) {
+    let source = spec.compose(Dialect::Naga);
+    let module = naga::front::wgsl::parse_str(&source)
+        .unwrap_or_else(|error| panic!("{spec}: {}", error.emit_to_string(&source)));
+    Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32)
+        .validate(&module)
+        .unwrap_or_else(|error| panic!("{spec}: {}", error.emit_to_string(&source)));
+}
+
+#[test]
+fn kernels_are_valid() {
+    for tiles in variants() {
+        for format in PACKED_FORMATS {
+            validate(&spec(format, Fragment::Store, &tiles));
+            validate(&spec(format, Fragment::GeluPair, &tiles.paired()));
+        }
+        for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
+            validate(&spec(Format::Q4_K, epilogue, &tiles));
+        }
+    }
+}
+
+/// What is chosen covers every output, with a whole number of subgroups in each workgroup.
+#[test]
+fn choices_cover_the_shape() {
+    for paired in [false, true] {
+        for rows in [2, 9, 32, 33, 128, 512] {
+            for outputs in [1, 256, 1536, 2560, 6144, 12288, 262_144] {
+                let tiles = Tiles::choose(rows, outputs, paired);
+                let [x, y, z] = tiles.grid(rows, outputs);
+                assert!(x * tiles.outputs >= outputs && y * tiles.rows >= rows && z == 1, "{tiles:?}");
+                let lanes = tiles.lanes(paired);
+                assert!(lanes.is_multiple_of(32) && lanes <= 256, "{tiles:?}: {lanes} lanes");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_format_agrees() {
+    let gpu = gpu();
+    let lab = Lab::new(&gpu);
+    for format in PACKED_FORMATS {
+        for width in widths(format, &[96, 1536]) {
+            Case::new(format, 33, 50, width).check(&lab, &Tiles { parts: 1, depth: 32, ..Tiles::SMALL });
+        }
+    }
+}
+
+#[test]
+fn every_size_agrees() {
+    let gpu = gpu();
+    let lab = Lab::new(&gpu);
+    for width in [32, 96, 256, 1536] {
+        let case = Case::new(Format::Q8_0, 130, 300, width);
+        for tiles in variants() {
+            // Not every pair of sizes: each size occurs, and large ones do not meet the longest width.
+            for (rows, outputs) in [(2, 300), (3, 33), (9, 7), (33, 1), (64, 256), (130, 33), (130, 300)] {
+                if rows * outputs * width < 8_000_000 {
+                    case.first(rows, outputs).check(&lab, &tiles);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_epilogue_agrees() {
+    let gpu = gpu();
+    let lab = Lab::new(&gpu);
+    let case = Case::new(Format::Q4_K, 70, 45, 256);
+    for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
+        for tiles in [Tiles::WIDE, Tiles::NARROW] {
+            Case { epilogue, ..case.clone() }.check(&lab, &tiles);
+        }
+    }
+    for tiles in variants() {
+        Case { epilogue: Fragment::GeluPair, ..case.clone() }.check(&lab, &tiles.paired());
+    }
+}
+
+/// Two buffers with half of the rows each give what one does, wherever a tile lies over their border.
+#[test]
+fn shards_agree() {
+    let gpu = gpu();
+    let lab = Lab::new(&gpu);
+    for tiles in [Tiles::WIDE, Tiles::FEW] {
+        let case = Case { shards: vec![0..3, 3..90, 90..203], ..Case::new(Format::Q4_0, 20, 203, 96) };
+        case.check(&lab, &tiles);
+        Case { first_row: 60, ..case }.first(20, 100).check(&lab, &tiles);
+    }
+}
+
+/// Parts of larger buffers are read, and only their part is written.
+#[test]
+fn places_in_buffers_agree() {
+    let gpu = gpu();
+    let lab = Lab::new(&gpu);
+    let case = Case {
+        x_at: 64,
+        x_more: 12,
+        y_at: 5,
+        y_more: 3,
+        factor: 0.25,
+        ..Case::new(Format::BF16, 37, 41, 64)
+    };
+    case.check(&lab, &Tiles::WIDE);
+    case.check(&lab, &Tiles::NARROW);
+    Case { epilogue: Fragment::GeluOther, other_at: 7, ..case.clone() }.check(&lab, &Tiles::NARROW);
+    Case { epilogue: Fragment::GeluPair, ..case }.check(&lab, &Tiles::WIDE.paired());
+}
+
+fn gpu() -> Gpu {
+    pollster::block_on(Gpu::open(&GpuOptions::default().floor())).unwrap()
+}
+
+/// Those of the widths that rows of the format can have, made so if need be.
+fn widths(format: Format, widths: &[usize]) -> Vec<usize> {
+    widths.iter().map(|width| width.next_multiple_of(format.block_len())).collect()
+}
+
+/// Numbers from −1 to 1, the same each time.
+fn random(seed: u64, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// A linear, the values that go in, and the products that must come out before any epilogue.
+#[derive(Clone)]
+struct Case {
+    packing: Packing,
+    blocks: Vec<u8>,
+    x: Vec<f32>,
+    /// Of each row with each row of the weight, of which there are two for each output.
+    products: Vec<f64>,
+    rows: usize,
+    outputs: usize,
+    /// Rows of the weight.
+    weights: usize,
+    shards: Vec<std::ops::Range<usize>>,
+    first_row: usize,
+    epilogue: Fragment,
+    factor: f32,
+    x_at: usize,
+    x_more: usize,
+    y_at: usize,
+    y_more: usize,
+    other_at: usize,
+}
+
+impl Case {
+    fn new(format: Format, rows: usize, outputs: usize, width: usize) -> Self {
+        let weights = outputs;
+        let packing = Packing::new(format, width as u32).unwrap();
+        let blocks = blocks(format, weights * width);
+        let mut decoded = vec![0.0; weights * width];
+        format.decode(&blocks, &mut decoded).unwrap();
+        let x = random(2, rows * width);
+        let products = x
+            .chunks(width)
+            .flat_map(|x| decoded.chunks(width).map(|w| dot(x, w)).collect::<Vec<_>>())
+            .collect();
+        let (shards, epilogue) = (std::iter::once(0..weights).collect(), Fragment::Store);
+        let (first_row, factor, x_at, x_more, y_at, y_more, other_at) = (0, 1.0, 0, 0, 0, 0, 0);
+        #[rustfmt::skip]
+        return Self {
+            packing, blocks, x, products, rows, outputs, weights, shards, first_row, epilogue, factor,
+            x_at, x_more, y_at, y_more, other_at,
+        };
+    }
+
+    /// Only the first rows and outputs.
+    fn first(&self, rows: usize, outputs: usize) -> Self {
+        Self { rows, outputs, ..self.clone() }
+    }
+
+    fn check(&self, lab: &Lab<'_>, tiles: &Tiles) {
+        let width = self.packing.width as usize;
+        let spec = spec(self.packing.format, self.epilogue, tiles);
+        let paired = self.epilogue == Fragment::GeluPair;
+        // Pairs share the rows there are: gates from the start on, and ups some rows later.
+        let pair = if paired { self.outputs / 3 } else { 0 };
+        let outputs = self.outputs - pair;
+        let (x_stride, y_stride) = (width + self.x_more, outputs + self.y_more);
+
+        let mut x = vec![f32::NAN; self.x_at + self.rows * x_stride];
+        for (row, values) in self.x.chunks(width).take(self.rows).enumerate() {
+            x[self.x_at + row * x_stride..][..width].copy_from_slice(values);
+        }
+        let other = random(3, self.other_at + self.rows * outputs);
+        let untouched = 123.0;
+        let (x, others) = (lab.floats(&x), lab.floats(&other));
+        let y = lab.floats(&vec![untouched; self.y_at + self.rows * y_stride + 7]);
+
+        let cap = 3.0f32;
+        let kernels: Vec<_> = self
+            .shards
+            .iter()
+            .map(|shard| {
+                let bytes = self.packing.bytes_per_row();
+                let (words, plane_at) =
+                    packed(&self.packing, &self.blocks[shard.start * bytes..shard.end * bytes]);
+                let [a, b, c] = plane_at;
+                let [d, e, f] = self.packing.plane_words;
+                let numbers = [
+                    width,
+                    outputs,
+                    self.first_row,
+                    self.weights,
+                    shard.start,
+                    shard.len(),
+                    pair,
+                    self.x_at,
+                    x_stride,
+                    0,
+                    self.y_at,
+                    y_stride,
+                    0,
+                    self.other_at,
+                    outputs,
+                ];
+                let mut params = vec![a, b, c, 0, d, e, f, 0];
+                params.extend(numbers.map(|number| number as u32));
+                params.extend([self.factor.to_bits(), cap.to_bits()]);
+                let buffers = [("weight", &lab.words(&words)), ("x", &x), ("y", &y), ("other", &others)];
+                lab.prepare(&spec, &params, &buffers, tiles.grid(self.rows as u32, outputs as u32))
+            })
+            .collect();
+        lab.run(&kernels, [self.rows as u32, 0]);
+        let found = pollster::block_on(lab.read(&y)).unwrap();
+
+        let mut expected = vec![f64::from(untouched); found.len()];
+        for row in 0..self.rows {
+            for output in 0..outputs {
+                let product = |output: usize| {
+                    let products = &self.products[row * self.weights..][..self.weights];
+                    f64::from(self.factor) * products[self.first_row + output]
+                };
+                let value = product(output);
+                expected[self.y_at + row * y_stride + output] = match self.epilogue {
+                    Fragment::CappedStore => f64::from(cap) * (value / f64::from(cap)).tanh(),
+                    Fragment::GeluPair => gelu(value) * product(output + pair),
+                    Fragment::GeluOther => {
+                        gelu(value) * f64::from(other[self.other_at + row * outputs + output])
+                    }
+                    _ => value,
+                };
+            }
+        }
+        let squares: f64 = self.products.iter().map(|product| product * product).sum();
+        let typical = f64::from(self.factor) * (squares / self.products.len() as f64).sqrt();
+        let typical = if paired { typical * typical } else { typical };
+        let allowed = 2e-5 * (width as f64).sqrt() * typical;
+        for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert!(
+                (f64::from(*found) - expected).abs() <= allowed,
+                "{spec}, {} rows, {outputs} outputs, width {width}: y[{at}] is {found}; expected {expected} ± {allowed:.1e}",
+                self.rows,
+            );
+        }
+    }
+}
+
+/// Blocks of random values; for formats that are only read, the blocks of the fixture over and over.
+fn blocks(format: Format, values: usize) -> Vec<u8> {
+    let mut blocks = vec![0; values / format.block_len() * format.block_bytes()];
+    if format.can_encode() {
+        format.encode(&random(1, values), &mut blocks).unwrap();
+        return blocks;
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/blocks.safetensors");
+    let file = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let file = SafeTensors::deserialize(&file).unwrap();
+    let wanted = format!("{format}.blocks");
+    let name = file.names().into_iter().find(|name| name.eq_ignore_ascii_case(&wanted)).unwrap();
+    let few = file.tensor(name).unwrap();
+    let few: Vec<_> = few.data().chunks(format.block_bytes()).collect();
+    // Rows begin at different blocks, and no two blocks follow each other each time.
+    for (i, block) in blocks.chunks_mut(format.block_bytes()).enumerate() {
+        block.copy_from_slice(few[(7 * i + i / 5) % few.len()]);
+    }
+    blocks
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+}
+
+fn gelu(x: f64) -> f64 {
+    0.5 * x * (1.0 + (0.797_884_560_802_865_4 * x * (1.0 + 0.044_715 * x * x)).tanh())
+}
+
+/// The planes one after another, and where each starts.
+fn packed(packing: &Packing, blocks: &[u8]) -> (Vec<u32>, [u32; 3]) {
+    let rows = blocks.len() / packing.bytes_per_row();
+    let mut planes = packing.plane_words.map(|words| vec![0; rows * words as usize]);
+    packing.pack_rows(blocks, planes.each_mut().map(Vec::as_mut_slice));
+    let [a, b, c, end] = packing.plane_starts(rows as u64).map(|at| at as usize);
+    let mut words = vec![0; end.max(4)];
+    for (start, plane) in [a, b, c].into_iter().zip(planes) {
+        words[start..start + plane.len()].copy_from_slice(&plane);
+    }
+    (words, [a, b, c].map(|at| at as u32))
+}
