@@ -15,6 +15,9 @@ pub(super) const LANES: u32 = 256;
 /// Chunks of 32 values of x that a product stages at once: 12 KiB of the 16 that WebGPU guarantees.
 const PIECE_CHUNKS: u32 = 96;
 
+/// Workgroups of a product that are at work at once on a large GPU.
+const BUSY_WORKGROUPS: u32 = 528;
+
 /// Rows for which a product reads each weight once; beyond, tiles do better.
 pub(crate) const FEW_ROWS: u32 = 8;
 
@@ -152,7 +155,7 @@ impl Lowering<'_> {
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
-            let shape = RowShape::new(info.width, outputs, together, pair > 0, target.subgroup);
+            let shape = RowShape::new(info.width, outputs, together, target.subgroup);
             spec = shape.constants(spec.with(Fragment::PlainEntry), target.subgroup);
             let x = shape.workgroups(outputs);
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
@@ -262,7 +265,7 @@ struct RowShape {
 }
 
 impl RowShape {
-    fn new(width: u32, outputs: u32, rows: u32, paired: bool, subgroup: Option<u32>) -> Self {
+    fn new(width: u32, outputs: u32, rows: u32, subgroup: Option<u32>) -> Self {
         let chunks = width / 32;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let parts = match chunks {
@@ -274,9 +277,9 @@ impl RowShape {
         // Lanes of one subgroup need no barrier to add up.
         let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
         let piece = chunks.min(PIECE_CHUNKS / rows.next_power_of_two());
-        // Where outputs are many, making x anew for each few of them would cost more than the product.
-        let many = outputs / (LANES / parts) >= 4096;
-        let tiles = if many && piece == chunks && !paired { 8 } else { 1 };
+        // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
+        // once on a large GPU.
+        let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(BUSY_WORKGROUPS).max(1) } else { 1 };
         Self { parts, rows, chunks, piece, tiles }
     }
 

@@ -19,38 +19,49 @@ struct Residual {
 @group(1) @binding(5) var<storage, read> vectors: array<vec4<f32>>;
 @group(1) @binding(6) var<uniform> residual: Residual;
 
-var<private> branch_scale: f32;
-var<private> sum_scale: f32;
-var<private> norm_scale: f32;
+const FOURS: u32 = (8u * CHUNKS + LANES - 1u) / LANES;
 
-fn sum4(four: u32) -> vec4<f32> {
-    var sum = base[four];
-    if BRANCH == 1u { sum += branch[four] * branch_scale * vectors[residual.branch_norm_at / 4u + four]; }
-    if SCALED == 1u { sum *= sum_scale; }
-    return sum;
-}
+// What a lane makes of x. Everything is loaded at once, before the first sum over the workgroup is waited for.
+var<private> made: array<vec4<f32>, FOURS>;
 
-fn prepare(lane: u32) {
+fn prepare(lane: u32, first_reader: bool) {
     let width = f32(32u * CHUNKS);
-    if BRANCH == 1u {
-        var squares = 0.0;
-        for (var four = lane; four < 8u * CHUNKS; four += LANES) { squares += dot(branch[four], branch[four]); }
-        branch_scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.branch_eps);
-    }
-    if SCALED == 1u { sum_scale = vectors[residual.scale_at / 4u].x; }
-    if NORMED == 1u {
-        var squares = 0.0;
-        for (var four = lane; four < 8u * CHUNKS; four += LANES) {
-            let sum = sum4(four);
-            squares += dot(sum, sum);
+    var branches: array<vec4<f32>, FOURS>;
+    var branch_weights: array<vec4<f32>, FOURS>;
+    var weights: array<vec4<f32>, FOURS>;
+    var squares = 0.0;
+    for (var i = 0u; i < FOURS; i++) {
+        let four = lane + i * LANES;
+        if four < 8u * CHUNKS {
+            made[i] = base[four];
+            if BRANCH == 1u {
+                branches[i] = branch[four];
+                branch_weights[i] = vectors[residual.branch_norm_at / 4u + four];
+            }
+            if NORMED == 1u { weights[i] = vectors[residual.norm_at / 4u + four]; }
         }
-        norm_scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.eps) * residual.factor;
+    }
+    if BRANCH == 1u {
+        for (var i = 0u; i < FOURS; i++) { squares += dot(branches[i], branches[i]); }
+        let scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.branch_eps);
+        for (var i = 0u; i < FOURS; i++) { made[i] += branches[i] * scale * branch_weights[i]; }
+    }
+    if SCALED == 1u {
+        let scale = vectors[residual.scale_at / 4u].x;
+        for (var i = 0u; i < FOURS; i++) { made[i] *= scale; }
+    }
+    if KEPT {
+        for (var i = 0u; i < FOURS; i++) {
+            let four = lane + i * LANES;
+            if first_reader && four < 8u * CHUNKS { keep(four, made[i]); }
+        }
+    }
+    if NORMED == 1u {
+        squares = 0.0;
+        for (var i = 0u; i < FOURS; i++) { squares += dot(made[i], made[i]); }
+        let scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.eps) * residual.factor;
+        for (var i = 0u; i < FOURS; i++) { made[i] *= scale * weights[i]; }
     }
 }
 
-fn input4(row: u32, slot: u32, four: u32, keeps: bool) -> vec4<f32> {
-    let sum = sum4(four);
-    if keeps { keep(four, sum); }
-    if NORMED == 1u { return sum * norm_scale * vectors[residual.norm_at / 4u + four]; }
-    return sum;
-}
+fn input4(row: u32, slot: u32, four: u32, index: u32) -> vec4<f32> { return made[index]; }

@@ -43,9 +43,8 @@ fn chunk_dot(quants: array<vec4<f32>, 8>, scales: vec4<f32>, at: u32) -> f32 {
 fn kernel(workgroup: vec3<u32>, lane: u32) {
     let slot = workgroup.z;
     let first_row = workgroup.y * ROWS;
-    let keeps = workgroup.x == 0u && slot == 0u;
     let part = lane % PARTS;
-    prepare(lane);
+    prepare(lane, workgroup.x == 0u && slot == 0u);
     for (var tile = 0u; tile < TILES; tile++) {
         let output = (workgroup.x * TILES + tile) * OUTPUTS + lane / PARTS;
         let tensor_row = matrix(first_row, slot) * params.matrix_rows + params.first_row + output;
@@ -57,10 +56,13 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
             let count = min(PIECE, CHUNKS - piece);
             if tile == 0u {
                 if piece > 0u { workgroupBarrier(); }
-                for (var four = lane; four < 8u * count; four += LANES) {
-                    for (var row = 0u; row < ROWS; row++) {
-                        let at = row * 8u * STRIDE + (four % 8u) * STRIDE + four / 8u;
-                        staged[at] = input4(first_row + row, slot, 8u * piece + four, keeps);
+                for (var i = 0u; i < (8u * PIECE + LANES - 1u) / LANES; i++) {
+                    let four = lane + i * LANES;
+                    if four < 8u * count {
+                        for (var row = 0u; row < ROWS; row++) {
+                            let at = row * 8u * STRIDE + (four % 8u) * STRIDE + four / 8u;
+                            staged[at] = input4(first_row + row, slot, 8u * piece + four, 8u * piece / LANES + i);
+                        }
                     }
                 }
                 workgroupBarrier();
