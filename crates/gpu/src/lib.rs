@@ -20,6 +20,7 @@
 //!
 //! Correct first: operations are not fused yet, and every step waits for its logits.
 
+pub mod attention;
 mod device;
 mod error;
 mod kernel;
