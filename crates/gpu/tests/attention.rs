@@ -211,7 +211,8 @@ fn head(raw: &[f32], weight: Option<&[f32]>, turns: Option<&[f32]>) -> Vec<f64> 
     let mean = raw.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / raw.len() as f64;
     let scale = 1.0 / (mean + f64::from(EPS)).sqrt();
     let weight = |at: usize| weight.map_or(1.0, |weight| f64::from(weight[at]));
-    let mut out: Vec<f64> = raw.iter().enumerate().map(|(at, &x)| f64::from(x) * scale * weight(at)).collect();
+    let mut out: Vec<f64> =
+        raw.iter().enumerate().map(|(at, &x)| f64::from(x) * scale * weight(at)).collect();
     for (pair, turn) in turns.into_iter().flat_map(|turns| turns.chunks(2)).enumerate() {
         let (a, b) = (out[pair], out[pair + half]);
         let (cos, sin) = (f64::from(turn[0]), f64::from(turn[1]));
@@ -236,7 +237,7 @@ impl Given {
 
 /// The rows of a step in the cache are what they should be, and all others what they were.
 fn check_stored(case: &Case, given: &Given, keys: &[u32], values: &[u32]) {
-    let (layout, width) = (case.layout, case.head_width);
+    let width = case.head_width;
     let (mut left_keys, mut left_values) = (keys.to_vec(), values.to_vec());
     for row in 0..case.rows {
         for kv_head in 0..case.kv_heads {
@@ -266,7 +267,6 @@ fn check_stored(case: &Case, given: &Given, keys: &[u32], values: &[u32]) {
             assert!(apart <= allowed, "{case:?}: {what} {index} is {found}, expected {expected}");
         }
     }
-    let _ = layout;
 }
 
 /// What rows that ask should be answered, from what the cache holds.
@@ -283,7 +283,8 @@ fn answers(case: &Case, given: &Given, keys: &[u32], values: &[u32]) -> Vec<f64>
         let head = |position| &words[case.word(position, kv_head)..][..case.head_words()];
         (first..end).map(|position| decode(case.layout, head(position), width as usize)).collect()
     };
-    let cached: Vec<_> = (0..case.kv_heads).map(|head| (decoded(keys, head), decoded(values, head))).collect();
+    let cached: Vec<_> =
+        (0..case.kv_heads).map(|head| (decoded(keys, head), decoded(values, head))).collect();
     for row in skipped..case.rows {
         let (from, to) = (mask.first((case.position + row) as usize) as u32, last_seen(row) + 1);
         let seen = (from - first) as usize..(to - first) as usize;
@@ -310,7 +311,8 @@ fn answers(case: &Case, given: &Given, keys: &[u32], values: &[u32]) -> Vec<f64>
 fn compare(case: &Case, what: &str, found: &[f32], expected: &[f64]) {
     let largest = expected.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
     let apart = |(&found, &expected): (&f32, &f64)| (f64::from(found) - expected).abs();
-    let worst = found.iter().zip(expected).map(apart).fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
+    let worst =
+        found.iter().zip(expected).map(apart).fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
     assert!(worst <= 1e-4 * largest, "{case:?}: {what} is {:.1e} of {largest} apart", worst / largest);
 }
 
@@ -396,7 +398,14 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
     let cache = lab.prepare(
         &cache_heads(case.layout, width),
         &[case.kv_heads, case.capacity, k_at, stride, v_at, stride, k_weight, EPS.to_bits()],
-        &[("k", &x), ("v", &x), ("vectors", &vectors), ("turns", &turns), ("keys", &keys), ("values", &values)],
+        &[
+            ("k", &x),
+            ("v", &x),
+            ("vectors", &vectors),
+            ("turns", &turns),
+            ("keys", &keys),
+            ("values", &values),
+        ],
         [case.kv_heads, case.rows, 1],
     );
     let ends = lab.words(case.ends.as_deref().unwrap_or(&[0]));
@@ -417,15 +426,16 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
 #[test]
 fn kernels_are_valid() {
     for layout in CacheLayout::ALL {
-        for head_width in [32, 40, 64, 128, 256, 512].into_iter().filter(|&width| layout.fits(width)) {
+        for head_width in [32, 40, 256, 512].into_iter().filter(|&width| layout.fits(width)) {
             validate(&cache_heads(layout, head_width));
             validate(&query_heads(head_width));
             validate(&attend_tile(layout, head_width, false));
             validate(&attend_tile(layout, head_width, true));
-            for group in [1, 2, 3, 4] {
+            for group in [1, 4] {
                 let shape = AttendShape { heads: 12, kv_heads: 1, head_width, mask: Mask::GLOBAL };
                 for owns in [true, false] {
-                    let attention = RowAttention { group_heads: group, ..RowAttention::new(shape, layout, owns) };
+                    let attention =
+                        RowAttention { group_heads: group, ..RowAttention::new(shape, layout, owns) };
                     validate(&attention.attend());
                     validate(&attention.merge());
                 }
@@ -449,17 +459,13 @@ fn a_row_of_a_global_layer() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
     for layout in CacheLayout::ALL {
-        for (shape, position) in [
-            ([8, 1, 256], 0),
-            ([8, 1, 512], 299),
-            ([4, 2, 64], 1),
-            ([16, 8, 64], 63),
-            ([3, 1, 128], 64),
-            ([8, 4, 32], 700),
-            ([5, 5, 256], 31),
-        ] {
-            check_row(&lab, &Case::new(layout, shape).global(position, 1), true, |_| {});
+        // Heads in fours and in twos: each is a kernel, which a software adapter takes long to compile.
+        for (shape, positions) in [([8, 1, 512], vec![0, 299]), ([16, 8, 64], vec![0, 1, 63, 64, 700])] {
+            for position in positions {
+                check_row(&lab, &Case::new(layout, shape).global(position, 1), true, |_| {});
+            }
         }
+        check_row(&lab, &Case::new(layout, [8, 4, 64]).global(130, 1), true, |_| {});
     }
 }
 
@@ -471,9 +477,9 @@ fn a_row_of_a_sliding_layer() {
         for (shape, window, position) in [
             ([8, 1, 256], 512, 600),
             ([8, 2, 256], 100, 99),
-            ([4, 1, 64], 33, 1000),
-            ([6, 2, 128], 64, 129),
-            ([2, 2, 512], 70, 150),
+            ([4, 2, 256], 33, 1000),
+            ([32, 16, 256], 20, 7),
+            ([4, 1, 256], 128, 129),
         ] {
             check_row(&lab, &Case::new(layout, shape).sliding(window, position, 1), true, |_| {});
             check_row(&lab, &Case::new(layout, shape).sliding(window, position, 1), false, |_| {});
@@ -481,17 +487,17 @@ fn a_row_of_a_sliding_layer() {
     }
 }
 
-/// A width that is a multiple of eight and of nothing else.
+/// Widths that are multiples of eight and of nothing else.
 #[test]
-fn a_row_of_an_odd_width() {
+fn an_odd_width() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
     for layout in [CacheLayout::F32, CacheLayout::F16] {
         check_row(&lab, &Case::new(layout, [4, 2, 40]).global(200, 1), true, |_| {});
-        check_row(&lab, &Case::new(layout, [4, 1, 72]).sliding(50, 333, 1), false, |_| {});
         check_tile(&lab, &Case::new(layout, [4, 2, 40]).global(20, 33));
-        check_tile(&lab, &Case::new(layout, [4, 1, 328]).sliding(50, 60, 7));
     }
+    check_row(&lab, &Case::new(CacheLayout::F16, [3, 1, 328]).sliding(50, 333, 1), false, |_| {});
+    check_tile(&lab, &Case::new(CacheLayout::F16, [3, 1, 328]).sliding(50, 60, 7));
 }
 
 /// However the work is shared, the answer is the same.
@@ -499,10 +505,10 @@ fn a_row_of_an_odd_width() {
 fn a_row_in_other_shares() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
-    for (group_heads, split_keys, most_splits) in [(1, 64, 1), (2, 7, 16), (4, 1, 5), (4, 64, 64), (2, 1000, 8)] {
-        for owns in [true, false] {
-            let case = Case::new(CacheLayout::F16, [8, 2, 256]).global(410, 1);
-            check_row(&lab, &case, owns, |attention| {
+    for (group_heads, split_keys, most_splits) in [(1, 64, 1), (2, 7, 16), (4, 1, 5)] {
+        for position in [2, 410] {
+            let case = Case::new(CacheLayout::F16, [8, 2, 64]).global(position, 1);
+            check_row(&lab, &case, true, |attention| {
                 (attention.group_heads, attention.split_keys) = (group_heads, split_keys);
                 attention.most_splits = most_splits;
             });
@@ -516,7 +522,7 @@ fn a_row_after_others_and_keys_for_values() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
     check_row(&lab, &Case::new(CacheLayout::F16, [8, 1, 256]).sliding(40, 120, 7), false, |_| {});
-    let case = Case::new(CacheLayout::Q8, [8, 2, 64]).global(77, 1);
+    let case = Case::new(CacheLayout::F16, [8, 4, 64]).global(77, 1);
     check_row(&lab, &Case { keys_are_values: true, ..case }, true, |_| {});
     let case = Case::new(CacheLayout::F16, [8, 2, 64]).global(77, 5);
     check_tile(&lab, &Case { keys_are_values: true, ..case });
@@ -532,7 +538,7 @@ fn rows_of_a_global_layer() {
             ([8, 1, 512], 100, 7),
             ([4, 2, 64], 3, 130),
             ([16, 8, 64], 61, 33),
-            ([2, 1, 128], 300, 2),
+            ([2, 1, 256], 300, 2),
         ] {
             check_tile(&lab, &Case::new(layout, shape).global(position, rows));
         }
@@ -548,7 +554,7 @@ fn rows_of_a_sliding_layer() {
             ([8, 1, 256], 100, 333, 33),
             ([4, 1, 64], 33, 90, 130),
             ([2, 2, 512], 70, 200, 2),
-            ([4, 4, 128], 64, 0, 64),
+            ([4, 4, 64], 64, 0, 64),
             ([2, 1, 64], 3, 1000, 7),
         ] {
             check_tile(&lab, &Case::new(layout, shape).sliding(window, position, rows));
@@ -569,8 +575,8 @@ fn rows_that_see_ahead() {
         let case = Case::new(layout, [4, 1, 64]).global(17, 130);
         let ends = Some(spans(17, 130, &[3..60, 60..64, 90..130]));
         check_tile(&lab, &Case { ends, ..case });
-        let case = Case::new(layout, [2, 1, 256]).sliding(20, 100, 40);
-        let ends = Some(spans(100, 40, std::slice::from_ref(&(0..40))));
+        let case = Case::new(layout, [2, 1, 64]).sliding(20, 100, 40);
+        let ends = Some(vec![139; 40]);
         check_tile(&lab, &Case { ends, ..case });
     }
 }

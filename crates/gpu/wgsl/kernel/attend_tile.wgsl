@@ -148,6 +148,9 @@ fn main(
             next_key = bring_key(select(tile, tile + KEYS, is_last), end, next_chunk, kv_head, lane);
             next_query = bring_query(brought_at, is_asked, next_chunk, lane);
 
+            // Summed up by chunks, since the error of a sum grows with its length, and scores are large.
+            var near_here = vec4<f32>();
+            var far_here = vec4<f32>();
             for (var i = 0u; i < CHUNK; i++) {
                 let near_key = pool[KEYS_AT + own_key * STRIDE + i];
                 let far_key = pool[KEYS_AT + (own_key + KEYS / 2u) * STRIDE + i];
@@ -155,15 +158,17 @@ fn main(
                 let query_1 = pool[(bunch + BUNCHES) * STRIDE + i];
                 let query_2 = pool[(bunch + 2u * BUNCHES) * STRIDE + i];
                 let query_3 = pool[(bunch + 3u * BUNCHES) * STRIDE + i];
-                near.x = add_dot(near.x, query_0, near_key);
-                near.y = add_dot(near.y, query_1, near_key);
-                near.z = add_dot(near.z, query_2, near_key);
-                near.w = add_dot(near.w, query_3, near_key);
-                far.x = add_dot(far.x, query_0, far_key);
-                far.y = add_dot(far.y, query_1, far_key);
-                far.z = add_dot(far.z, query_2, far_key);
-                far.w = add_dot(far.w, query_3, far_key);
+                near_here.x = add_dot(near_here.x, query_0, near_key);
+                near_here.y = add_dot(near_here.y, query_1, near_key);
+                near_here.z = add_dot(near_here.z, query_2, near_key);
+                near_here.w = add_dot(near_here.w, query_3, near_key);
+                far_here.x = add_dot(far_here.x, query_0, far_key);
+                far_here.y = add_dot(far_here.y, query_1, far_key);
+                far_here.z = add_dot(far_here.z, query_2, far_key);
+                far_here.w = add_dot(far_here.w, query_3, far_key);
             }
+            near += near_here;
+            far += far_here;
             workgroupBarrier();
         }
 
