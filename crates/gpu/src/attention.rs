@@ -1,19 +1,224 @@
-//! How attention of one row is split along the context.
+//! The kernels of attention that are fast: what they are made of, and how large their grids are.
+//!
+//! A row that is decoded takes `attend_row`, and `merge` or the same arithmetic in whatever reads its result. Steps of
+//! several rows take `query_heads`, `cache_heads` and `attend_tile`. Heads of other widths ([`CacheFormat::fits`]) go the general way.
 
-/// Into how many parts the seen context is split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Splits {
-    /// How far back a row sees; without it, to the beginning.
-    pub(crate) window: Option<u32>,
-    /// Keys that a part has at least, if there are enough.
-    pub(crate) keys: u32,
-    pub(crate) most: u32,
+use rullama_graph::AttendShape;
+
+use crate::kernel::{Fragment, Kernel, KernelSpec};
+
+/// Says that a norm has no weight, where the place of one is asked for.
+pub const NO_WEIGHT: u32 = u32::MAX;
+
+/// The lanes of a workgroup, the most that WebGPU guarantees.
+const LANES: u32 = 256;
+
+/// The lanes that norm one head together. A head of 256 has as many quads in each half.
+const TEAM: u32 = 32;
+
+/// Pairs of a row and a head that one workgroup of `attend_tile` answers.
+pub(crate) const TILE_PAIRS: u32 = 32;
+
+/// Lanes that take turns at the splits of four columns when they are merged.
+const MERGE_SLICES: u32 = 8;
+
+/// How keys and values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum CacheFormat {
+    /// Values as they are.
+    F32,
+    /// In half precision, two values to a word.
+    #[default]
+    F16,
+    /// Groups of 32 signed bytes, then their scales in half precision, filled up to sixteen bytes.
+    Q8,
 }
 
-impl Splits {
-    /// How many parts there are for a row at `position`.
-    pub(crate) fn at(self, position: u32) -> u32 {
-        let seen = self.window.map_or(position + 1, |window| window.min(position + 1));
-        seen.div_ceil(self.keys).clamp(1, self.most)
+impl CacheFormat {
+    /// Every one there is.
+    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Q8];
+
+    /// Vectors of sixteen bytes that the head of a row takes.
+    pub fn head_vectors(self, head_width: u32) -> u32 {
+        match self {
+            Self::F32 => head_width / 4,
+            Self::F16 => head_width / 8,
+            Self::Q8 => head_width / 16 + head_width.div_ceil(256),
+        }
     }
+
+    /// Bytes of a row of keys, or of values.
+    pub fn row_bytes(self, kv_heads: u32, head_width: u32) -> u64 {
+        match self {
+            Self::Q8 => 16 * u64::from(kv_heads) * u64::from(self.head_vectors(head_width)),
+            Self::F16 => 2 * u64::from(kv_heads) * u64::from(head_width),
+            Self::F32 => 4 * u64::from(kv_heads) * u64::from(head_width),
+        }
+    }
+
+    /// The fragment with which the general kernels store, if they know this format.
+    pub(crate) fn store(self) -> Option<Fragment> {
+        match self {
+            Self::F32 => Some(Fragment::StoreF32),
+            Self::F16 => Some(Fragment::StoreF16),
+            Self::Q8 => None,
+        }
+    }
+
+    /// The fragment with which the general kernels load, if they know this format.
+    pub(crate) fn load(self) -> Option<Fragment> {
+        match self {
+            Self::F32 => Some(Fragment::LoadF32),
+            Self::F16 => Some(Fragment::LoadF16),
+            Self::Q8 => None,
+        }
+    }
+
+    /// Whether the fast kernels know heads of this width.
+    pub fn fits(self, head_width: u32) -> bool {
+        let unit = if self == Self::Q8 { 32 } else { 8 };
+        (1..=512).contains(&head_width) && head_width.is_multiple_of(unit)
+    }
+
+    fn read(self) -> Fragment {
+        match self {
+            Self::F32 => Fragment::ReadF32,
+            Self::F16 => Fragment::ReadF16,
+            Self::Q8 => Fragment::ReadQ8,
+        }
+    }
+
+    fn pack(self) -> Fragment {
+        match self {
+            Self::F32 => Fragment::PackF32,
+            Self::F16 => Fragment::PackF16,
+            Self::Q8 => Fragment::PackQ8,
+        }
+    }
+}
+
+/// Attention of one row: `attend_row` and `merge`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RowAttention {
+    /// Heads, and what they see.
+    pub shape: AttendShape,
+    /// How keys and values are kept.
+    pub layout: CacheFormat,
+    /// Whether the layer makes keys and values of its own, or reads those of another.
+    pub owns: bool,
+    /// Heads that one workgroup answers, so that it reads their keys once. At most four, of one kv head.
+    pub group_heads: u32,
+    /// Keys that are worth a workgroup of their own.
+    pub split_keys: u32,
+    /// The most workgroups that share the context.
+    pub most_splits: u32,
+}
+
+impl RowAttention {
+    /// With what is best on a large GPU.
+    pub fn new(shape: AttendShape, layout: CacheFormat, owns: bool) -> Self {
+        let served = shape.heads / shape.kv_heads;
+        // A short context is answered soonest by many workgroups, a long one by reading it less often.
+        let (group, most_splits) = if shape.mask.window.is_some() { (2, 8) } else { (4, 64) };
+        let group_heads = (1..=group).rev().find(|&heads| served.is_multiple_of(heads)).unwrap_or(1);
+        Self { shape, layout, owns, group_heads, split_keys: 64, most_splits }
+    }
+
+    /// The kernel that attends.
+    pub fn attend(&self) -> KernelSpec {
+        let head_width = self.shape.head_width;
+        let mut spec = KernelSpec::new(Kernel::AttendRow)
+            .with(Fragment::Team)
+            .with(Fragment::Splits)
+            .with(self.layout.read());
+        spec = match self.owns {
+            true => spec.with(self.layout.pack()).with(Fragment::OwnKv),
+            false => spec.with(Fragment::BorrowKv),
+        };
+        // A lane holds as much of a tile's keys, whatever the width.
+        let tile = if head_width > 256 { 32 } else { 64 };
+        spec.constant("LANES", LANES)
+            .constant("TEAM", TEAM)
+            .constant("TILE", tile)
+            .constant("HEAD_WIDTH", head_width)
+            .constant("HEAD_VECTORS", self.layout.head_vectors(head_width))
+            .constant("GROUP_HEADS", self.group_heads)
+            .constant("SPLIT_KEYS", self.split_keys)
+            .constant("MOST_SPLITS", self.most_splits)
+    }
+
+    /// The kernel that merges what its workgroups found.
+    pub fn merge(&self) -> KernelSpec {
+        KernelSpec::new(Kernel::Merge)
+            .with(Fragment::Splits)
+            .constant("LANES", LANES)
+            .constant("SLICES", MERGE_SLICES)
+            .constant("HEAD_WIDTH", self.shape.head_width)
+            .constant("SPLIT_KEYS", self.split_keys)
+            .constant("MOST_SPLITS", self.most_splits)
+    }
+
+    /// Workgroups that share the context of a row at `position`.
+    pub fn splits(&self, position: u32) -> u32 {
+        let seen = self.shape.mask.window.map_or(position + 1, |window| window.min(position + 1));
+        seen.div_ceil(self.split_keys).clamp(1, self.most_splits)
+    }
+
+    /// The workgroups that attend from a row at `position`.
+    pub fn attend_grid(&self, position: u32) -> [u32; 3] {
+        [self.shape.heads / self.group_heads, self.splits(position), 1]
+    }
+
+    /// The workgroups that merge.
+    pub fn merge_grid(&self) -> [u32; 3] {
+        let quads = self.shape.heads * self.shape.head_width / 4;
+        [quads.div_ceil(LANES / MERGE_SLICES), 1, 1]
+    }
+
+    /// Bytes of `sums` and of `peaks`, at the longest context.
+    pub fn scratch_bytes(&self) -> [u64; 2] {
+        let heads = u64::from(self.most_splits) * u64::from(self.shape.heads);
+        [4 * heads * u64::from(self.shape.head_width), 8 * heads]
+    }
+}
+
+/// The kernel that norms and turns the query heads of several rows.
+pub fn query_heads(head_width: u32) -> KernelSpec {
+    KernelSpec::new(Kernel::QueryHeads)
+        .with(Fragment::Team)
+        .constant("LANES", LANES)
+        .constant("TEAM", TEAM)
+        .constant("HEAD_WIDTH", head_width)
+}
+
+/// The workgroups of [`query_heads`].
+pub fn query_heads_grid(heads: u32, rows: u32) -> [u32; 3] {
+    [heads.div_ceil(LANES / TEAM), rows, 1]
+}
+
+/// The kernel that norms, turns and stores the keys and values of several rows. Its grid is `[kv_heads, rows, 1]`.
+pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
+    KernelSpec::new(Kernel::CacheHeads)
+        .with(Fragment::Team)
+        .with(layout.read())
+        .with(layout.pack())
+        .constant("LANES", 2 * TEAM)
+        .constant("TEAM", TEAM)
+        .constant("HEAD_WIDTH", head_width)
+        .constant("HEAD_VECTORS", layout.head_vectors(head_width))
+}
+
+/// The kernel that attends from several rows. `ends_given` says that a buffer tells how far each row sees.
+pub fn attend_tile(layout: CacheFormat, head_width: u32, ends_given: bool) -> KernelSpec {
+    KernelSpec::new(Kernel::AttendTile)
+        .with(layout.read())
+        .with(if ends_given { Fragment::AheadGiven } else { Fragment::AheadNothing })
+        .constant("HEAD_WIDTH", head_width)
+        .constant("HEAD_VECTORS", layout.head_vectors(head_width))
+}
+
+/// The workgroups of [`attend_tile`] for as many rows as are asked.
+pub fn attend_tile_grid(shape: &AttendShape, rows: u32) -> [u32; 3] {
+    let pairs = rows * (shape.heads / shape.kv_heads);
+    [pairs.div_ceil(TILE_PAIRS), shape.kv_heads, 1]
 }

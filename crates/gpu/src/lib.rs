@@ -21,7 +21,7 @@
 //!
 //! Correct first: operations are not fused yet, and every step waits for its logits.
 
-mod attention;
+pub mod attention;
 mod device;
 mod error;
 mod kernel;
@@ -34,9 +34,10 @@ mod state;
 mod tiles;
 pub mod weights;
 
+pub use attention::CacheFormat;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
 pub use report::{DispatchReport, PlanReport};
-pub use state::{CacheFormat, GpuModel, GpuState, ModelOptions};
+pub use state::{GpuModel, GpuState, ModelOptions};
 pub use tiles::Tiles;

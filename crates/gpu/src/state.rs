@@ -10,8 +10,8 @@ use rullama_gguf::Model;
 use rullama_graph::{Graph, Op, Rope, Value};
 
 use crate::{
-    Gpu, GpuError,
-    kernel::{Fragment, Pipelines},
+    CacheFormat, Gpu, GpuError,
+    kernel::Pipelines,
     lower::{FEW_ROWS, Program, RopeKey, StepSize, Target, lower},
     plan::{Plan, Surroundings},
     readback,
@@ -24,40 +24,6 @@ const MOST_ROWS: u32 = 512;
 
 /// Steps of more than a few rows and up to so many have a plan of their own, with smaller tiles.
 const SMALL_CHUNK: u32 = 64;
-
-/// How keys and values are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum CacheFormat {
-    /// Exactly.
-    F32,
-    /// In half precision.
-    #[default]
-    F16,
-}
-
-impl CacheFormat {
-    /// Bytes of a row of so many values.
-    fn row_bytes(self, width: u32) -> u64 {
-        match self {
-            Self::F32 => 4 * u64::from(width),
-            Self::F16 => 2 * u64::from(width),
-        }
-    }
-
-    pub(crate) fn store(self) -> Option<Fragment> {
-        match self {
-            Self::F32 => Some(Fragment::StoreF32),
-            Self::F16 => Some(Fragment::StoreF16),
-        }
-    }
-
-    pub(crate) fn load(self) -> Option<Fragment> {
-        match self {
-            Self::F32 => Some(Fragment::LoadF32),
-            Self::F16 => Some(Fragment::LoadF16),
-        }
-    }
-}
 
 /// How a model is loaded onto a GPU.
 #[derive(Debug, Clone, PartialEq)]
@@ -230,7 +196,7 @@ impl GpuState {
         let step = gpu.buffer("step", 16, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST);
         let mut caches = Vec::new();
         for (info, &capacity) in graph.caches().iter().zip(&model.capacities) {
-            let bytes = u64::from(capacity) * model.options.cache.row_bytes(info.width());
+            let bytes = u64::from(capacity) * model.options.cache.row_bytes(info.kv_heads, info.head_width);
             let what = format!("the cache of layer {}", info.layer);
             caches.push((gpu.storage(&what, bytes)?, gpu.storage(&what, bytes)?));
         }

@@ -15,20 +15,17 @@ use std::collections::{HashMap, HashSet};
 
 use rullama_graph::{Graph, Node, Op, Rows, Value, Weight};
 
-use super::stage::{Attention, Epilogue, From, Input, Linear, Norm, PerLayer, RawHeads, Stage, Sum};
-use crate::weights::Manifest;
+use super::stage::{Attention, Beside, Epilogue, From, Input, Linear, Norm, PerLayer, RawHeads, Stage, Sum};
+use crate::{CacheFormat, weights::Manifest};
 
 /// The fast products read weights in chunks of this many values.
 const CHUNK: u32 = 32;
 
-/// Heads are read in pieces of this many values.
-const HEAD_PIECE: u32 = 8;
-
 /// The stages of a graph in a step of one row, or of many.
-pub(crate) fn fuse(graph: &Graph, manifest: &Manifest, one_row: bool) -> Vec<Stage> {
+pub(crate) fn fuse(graph: &Graph, manifest: &Manifest, cache: CacheFormat, one_row: bool) -> Vec<Stage> {
     let mut fuser = Fuser::new(graph, manifest, one_row);
     fuser.find_per_layer();
-    // fuser.find_attention();
+    fuser.find_attention(cache);
     fuser.find_epilogues();
     for index in 0..graph.nodes().len() {
         if !fuser.absorbed[index] {
@@ -170,14 +167,14 @@ impl<'a> Fuser<'a> {
         }
     }
 
-    fn find_attention(&mut self) {
+    fn find_attention(&mut self, format: CacheFormat) {
         let mut stores = HashMap::new();
         for (index, node) in self.graph.nodes().iter().enumerate() {
             match node.op {
                 Op::StoreKv { k, v, cache } => {
                     stores.insert(cache, (index, k, v));
                 }
-                Op::Attend { q, cache, shape } if shape.head_width.is_multiple_of(HEAD_PIECE) => {
+                Op::Attend { q, cache, shape } if format.fits(shape.head_width) => {
                     // A store that no earlier layer has taken belongs to this one.
                     let store = stores.remove(&cache);
                     let Some((raw_q, rope)) = self.turned_heads(q) else { continue };
@@ -385,8 +382,16 @@ impl<'a> Fuser<'a> {
                 _ => runs.push(vec![(weight, value)]),
             }
         }
+        // Attention wants keys and values in one buffer, whatever their formats.
+        let all = runs.iter().flatten();
+        let together = runs.len() > 1 && all.clone().all(|(_, value)| self.raw_heads.contains(value));
+        let width: u32 = all.map(|&(weight, _)| self.graph.weight(weight).rows).sum();
+        let first = runs[0][0].1;
+        let mut column = 0;
         for outputs in runs {
-            let linear = Linear { input, outputs, routing: None, epilogue: Epilogue::Store, rows };
+            let beside = together.then_some(Beside { first, column, width });
+            column += outputs.iter().map(|&(weight, _)| self.graph.weight(weight).rows).sum::<u32>();
+            let linear = Linear { input, outputs, routing: None, epilogue: Epilogue::Store, rows, beside };
             self.stages.push(Stage::Linear(linear));
             // The first keeps the sum for all.
             if let Input::Made { keep, .. } = &mut input {
@@ -422,7 +427,8 @@ impl<'a> Fuser<'a> {
         let x = self.source(x);
         let input = self.input(x);
         let outputs = vec![(weight, out)];
-        self.stages.push(Stage::Linear(Linear { input, outputs, routing, epilogue, rows: node.shape.rows }));
+        let (rows, beside) = (node.shape.rows, None);
+        self.stages.push(Stage::Linear(Linear { input, outputs, routing, epilogue, rows, beside }));
         self.computed(x);
     }
 

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `stage`, `fuse` | operations become stages, by a short list of patterns |
 //! | `select` | a stage becomes dispatches: which kernel, which constants, how many workgroups |
+//! | `attention` | the dispatches of attention |
 //! | `plain` | the dispatches of operations that fit no pattern |
 //! | `program` | dispatches before they have buffers, and the scratch between them |
 //!
 //! Nothing here touches the GPU: what is chosen can be printed without one byte of weights.
 
+mod attention;
 mod fuse;
 mod plain;
 mod program;
@@ -23,7 +25,7 @@ pub(crate) use program::{Count, Draft, Program, Scratch, Slot, StepSize};
 pub(crate) use select::FEW_ROWS;
 use stage::Stage;
 
-use crate::{CacheFormat, GpuError, weights::Manifest};
+use crate::{CacheFormat, GpuError, attention::RowAttention, weights::Manifest};
 
 /// What tells one way to rotate from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,13 +59,19 @@ pub(crate) struct Target<'a> {
 
 /// Lowers a graph for steps of up to `most_rows` rows; of exactly that many, where these are few.
 pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuError> {
-    let Target { graph, manifest, fused, .. } = target;
+    let Target { graph, manifest, cache_format, fused, .. } = target;
     let stages: Vec<Stage> = if fused {
-        fuse::fuse(graph, manifest, most_rows == 1)
+        fuse::fuse(graph, manifest, cache_format, most_rows == 1)
     } else {
         (0..graph.nodes().len()).map(Stage::Plain).collect()
     };
-    let mut lowering = Lowering { target, most_rows, program: Program::default(), places: HashMap::new() };
+    let mut lowering = Lowering {
+        target,
+        most_rows,
+        program: Program::default(),
+        places: HashMap::new(),
+        unmerged: HashMap::new(),
+    };
     for (index, stage) in stages.iter().enumerate() {
         lowering.stage(stage, stages.get(index + 1))?;
     }
@@ -93,6 +101,16 @@ struct Lowering<'a> {
     most_rows: u32,
     program: Program,
     places: HashMap<Value, Place>,
+    /// Attention whose parts nobody has brought together yet.
+    unmerged: HashMap<Value, Unmerged>,
+}
+
+/// The sums of attention over parts of the context.
+#[derive(Debug, Clone, Copy)]
+struct Unmerged {
+    attention: RowAttention,
+    sums: Scratch,
+    peaks: Scratch,
 }
 
 impl Lowering<'_> {

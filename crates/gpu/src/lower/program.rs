@@ -3,7 +3,7 @@
 use rullama_graph::{Cache, Rows};
 
 use super::RopeKey;
-use crate::{KernelSpec, attention};
+use crate::{KernelSpec, attention::RowAttention};
 
 /// A buffer for values between dispatches. Several may turn out to be one, at different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,8 +35,14 @@ pub(crate) enum Count {
     Rows(Rows),
     /// Rows in blocks of some.
     Blocks(Rows, u32),
+    /// Rows, each so many times over, in blocks of some.
+    Pairs {
+        rows: Rows,
+        times: u32,
+        block: u32,
+    },
     /// Parts of the context that is seen.
-    Splits(attention::Splits),
+    Splits(RowAttention),
 }
 
 /// The size of a step.
@@ -53,7 +59,10 @@ impl Count {
             Self::Fixed(count) => count,
             Self::Rows(rows) => rows.count(step.rows as usize) as u32,
             Self::Blocks(rows, size) => (rows.count(step.rows as usize) as u32).div_ceil(size),
-            Self::Splits(splits) => splits.at(step.position + step.rows - 1),
+            Self::Pairs { rows, times, block } => {
+                (rows.count(step.rows as usize) as u32 * times).div_ceil(block)
+            }
+            Self::Splits(attention) => attention.splits(step.position + step.rows - 1),
         }
     }
 }

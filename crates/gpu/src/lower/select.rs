@@ -7,7 +7,7 @@ use super::{
     plain::{fragment, planes},
     stage::{Epilogue, From, Input, Linear, Norm, PerLayer, Stage, Sum},
 };
-use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles};
+use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles, attention::RowAttention};
 
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
@@ -22,12 +22,12 @@ const BUSY_WORKGROUPS: u32 = 528;
 pub(crate) const FEW_ROWS: u32 = 8;
 
 impl Lowering<'_> {
-    pub(super) fn stage(&mut self, stage: &Stage, _next: Option<&Stage>) -> Result<(), GpuError> {
+    pub(super) fn stage(&mut self, stage: &Stage, next: Option<&Stage>) -> Result<(), GpuError> {
         match stage {
             Stage::Plain(index) => self.plain(*index),
             Stage::Residual { sum, out, normed } => self.residual(sum, *out, *normed),
             Stage::Linear(linear) => self.linear(linear),
-            Stage::Attention(_) => Err(GpuError::Unsupported { operation: "attention" }),
+            Stage::Attention(attention) => self.attention(attention, next),
             Stage::PerLayer(per_layer) => self.per_layer(per_layer),
         }
     }
@@ -68,6 +68,19 @@ impl Lowering<'_> {
         let mut x = Place { scratch: super::Scratch(0), at: 0, stride: 0 };
         let mut x_slot = 0;
         match linear.input {
+            Input::Value(value) if self.unmerged.contains_key(&value) => {
+                let parts = self.unmerged[&value];
+                let RowAttention { shape, split_keys, most_splits, .. } = parts.attention;
+                spec = spec
+                    .with(Fragment::MergedInput)
+                    .with(Fragment::Splits)
+                    .constant("HEADS", shape.heads)
+                    .constant("HEAD_WIDTH", shape.head_width)
+                    .constant("SPLIT_KEYS", split_keys)
+                    .constant("MOST_SPLITS", most_splits);
+                buffers.extend([("sums", Slot::Scratch(parts.sums)), ("peaks", Slot::Scratch(parts.peaks))]);
+                uniforms.push(("merged", vec![shape.mask.window.unwrap_or(0)]));
+            }
             Input::Value(value) => {
                 x = self.place(value)?;
                 x_slot = if slots > 1 && graph.value(value).shape.width == slots * info.width {
@@ -138,9 +151,13 @@ impl Lowering<'_> {
         };
 
         // Products lie side by side in one buffer.
-        let y_width = outputs * slots;
-        let scratch = self.claim_rows(linear.rows, y_width);
-        let mut at = 0;
+        let y_width = linear.beside.map_or(outputs * slots, |beside| beside.width);
+        let scratch = match linear.beside {
+            Some(beside) if beside.column > 0 => self.place(beside.first)?.scratch,
+            _ => self.claim_rows(linear.rows, y_width),
+        };
+        let y_at = linear.beside.map_or(0, |beside| beside.column);
+        let mut at = y_at;
         for &(weight, value) in &linear.outputs {
             self.places.insert(value, Place { scratch, at, stride: y_width });
             at += graph.weight(weight).rows * slots;
@@ -169,7 +186,7 @@ impl Lowering<'_> {
             let mut params = planes(shard, packed.packing.plane_words);
             params.extend([info.width, outputs, first_row, matrix_rows]);
             params.extend([shard.rows.start as u32, shard_rows as u32, pair]);
-            params.extend([x.at, x.stride, x_slot, 0, y_width, 2 * slots, other_at, other_stride]);
+            params.extend([x.at, x.stride, x_slot, y_at, y_width, 2 * slots, other_at, other_stride]);
             params.extend([target.manifest.factor(graph, first).to_bits(), cap.to_bits()]);
             let mut uniforms = uniforms.clone();
             uniforms.push(("params", params));
@@ -279,7 +296,8 @@ impl RowShape {
         let piece = chunks.min(PIECE_CHUNKS / rows.next_power_of_two());
         // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
         // once on a large GPU.
-        let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(BUSY_WORKGROUPS).max(1) } else { 1 };
+        let tiles =
+            if piece == chunks { (outputs / (LANES / parts)).div_ceil(BUSY_WORKGROUPS).max(1) } else { 1 };
         Self { parts, rows, chunks, piece, tiles }
     }
 

@@ -66,6 +66,19 @@ pub(crate) struct Linear {
     pub(crate) routing: Option<Value>,
     pub(crate) epilogue: Epilogue,
     pub(crate) rows: Rows,
+    /// Where products of other stages lie beside these in one buffer.
+    pub(crate) beside: Option<Beside>,
+}
+
+/// A place in the buffer that several stages fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// A product of the stage that comes first.
+    pub(crate) first: Value,
+    /// The first column of this stage's own.
+    pub(crate) column: u32,
+    /// Columns of all.
+    pub(crate) width: u32,
 }
 
 /// Heads as they come from their product: still to be normed, and turned.

@@ -1,0 +1,183 @@
+//! Microseconds of the attention kernels for the shapes of E2B, on whatever GPU there is.
+//!
+//! ```console
+//! $ cargo run --release -p rullama-gpu --example lab_attention
+//! ```
+//!
+//! A kernel runs many times in one submission, each run waiting for the one before it, over as many different caches
+//! as a few hundred megabytes allow: as in a model, where a layer's cache is rarely still near.
+
+#![expect(clippy::print_stdout, reason = "it prints its findings")]
+
+use rullama_gpu::{
+    Gpu, GpuError, GpuOptions,
+    attention::{
+        CacheFormat, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid,
+    },
+    lab::{Lab, Prepared},
+};
+use rullama_graph::{AttendShape, Mask};
+
+const COPIES: u32 = 64;
+const ROUNDS: u32 = 20;
+const ROWS: u32 = 512;
+
+fn main() -> Result<(), GpuError> {
+    let gpu = pollster::block_on(Gpu::open(&GpuOptions::default()))?;
+    println!("{} ({})", gpu.profile().name, gpu.profile().backend);
+    // `quick` on a software adapter, only to see that it runs.
+    let quick = std::env::args().any(|argument| argument == "quick");
+    let (copies, rounds) = if quick { (2, 1) } else { (COPIES, ROUNDS) };
+    let bench = Bench { lab: Lab::new(&gpu), copies, rounds };
+    let sliding = AttendShape { heads: 8, kv_heads: 1, head_width: 256, mask: Mask::sliding(512) };
+    let global = AttendShape { heads: 8, kv_heads: 1, head_width: 512, mask: Mask::GLOBAL };
+    let contexts: &[u32] = if quick { &[1, 512] } else { &[1, 64, 512, 4096, 32768] };
+    for (name, shape) in [("sliding 8/1×256, window 512", sliding), ("global 8/1×512", global)] {
+        for layout in if quick { &[CacheFormat::F16][..] } else { &[CacheFormat::F16, CacheFormat::Q8] } {
+            println!("\none row, {name}, {layout:?}");
+            for group in [1, 2, 4] {
+                for split_keys in [32, 64, 128] {
+                    for &context in contexts {
+                        let tuned = |owns| RowAttention {
+                            group_heads: group,
+                            split_keys,
+                            ..RowAttention::new(shape, *layout, owns)
+                        };
+                        bench.row(&tuned(true), &tuned(false), context)?;
+                    }
+                }
+            }
+            println!("\n{ROWS} rows, {name}, {layout:?}");
+            for context in if quick { &[ROWS][..] } else { &[ROWS, 4096] } {
+                bench.tile(shape, *layout, *context)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Bench<'g> {
+    lab: Lab<'g>,
+    copies: u32,
+    rounds: u32,
+}
+
+impl Bench<'_> {
+    /// As many caches as 256 MiB allow, keys and values.
+    fn caches(&self, layout: CacheFormat, shape: AttendShape, capacity: u32) -> Vec<[wgpu::Buffer; 2]> {
+        let bytes = u64::from(capacity) * layout.row_bytes(shape.kv_heads, shape.head_width);
+        let count = ((256 << 20) / (2 * bytes)).clamp(1, u64::from(self.copies));
+        (0..count).map(|_| [self.lab.zeros(bytes), self.lab.zeros(bytes)]).collect()
+    }
+
+    /// Microseconds of one run.
+    fn time(
+        &self,
+        [rows, position]: [u32; 2],
+        prepare: impl Fn(usize) -> Vec<Prepared>,
+    ) -> Result<f64, GpuError> {
+        let kernels: Vec<Prepared> = (0..self.copies as usize).flat_map(prepare).collect();
+        let seconds = self.lab.time(&kernels, [rows, position], self.rounds)?;
+        Ok(1e6 * seconds / f64::from(self.copies))
+    }
+
+    fn row(&self, owning: &RowAttention, borrowing: &RowAttention, context: u32) -> Result<(), GpuError> {
+        let (lab, shape) = (&self.lab, owning.shape);
+        let position = context - 1;
+        let capacity = shape.mask.window.map_or(context, |window| window + ROWS);
+        let caches = self.caches(owning.layout, shape, capacity);
+        let columns = (shape.heads + 2 * shape.kv_heads) * shape.head_width;
+        let (q_columns, kv_columns) = (shape.heads * shape.head_width, shape.kv_heads * shape.head_width);
+        let x = lab.floats(&vec![0.5; columns as usize]);
+        let vectors = lab.floats(&vec![1.0; 2 * shape.head_width as usize]);
+        let turns = lab.floats(&[0.8, 0.6].repeat(shape.head_width as usize / 2));
+        let [sums, peaks] = owning.scratch_bytes().map(|bytes| lab.zeros(bytes));
+        let y = lab.zeros(4 * u64::from(q_columns));
+        let window = shape.mask.window.unwrap_or(0);
+        let eps = 1e-6f32.to_bits();
+        let (k_at, v_at) = (q_columns, q_columns + kv_columns);
+        let params = [shape.heads, shape.kv_heads, window, capacity, 0, k_at, v_at, 0, shape.head_width, eps];
+        let attend = |attention: &RowAttention, copy: usize| {
+            let [keys, values] = &caches[copy % caches.len()];
+            let buffers = [
+                ("q", &x),
+                ("kv", &x),
+                ("vectors", &vectors),
+                ("turns", &turns),
+                ("keys", keys),
+                ("values", values),
+                ("sums", &sums),
+                ("peaks", &peaks),
+            ];
+            lab.prepare(&attention.attend(), &params, &buffers, attention.attend_grid(position))
+        };
+        let merge = || {
+            let buffers = [("sums", &sums), ("peaks", &peaks), ("y", &y)];
+            lab.prepare(&owning.merge(), &[shape.heads, window], &buffers, owning.merge_grid())
+        };
+        let step = [1, position];
+        let own = self.time(step, |copy| vec![attend(owning, copy)])?;
+        let borrow = self.time(step, |copy| vec![attend(borrowing, copy)])?;
+        let both = self.time(step, |copy| vec![attend(owning, copy), merge()])?;
+        println!(
+            "  heads in {}s, splits of {:3} ({:2}), context {context:5}: own {own:6.2} µs, borrowed {borrow:6.2} µs, own and merge {both:6.2} µs",
+            owning.group_heads,
+            owning.split_keys,
+            owning.splits(position),
+        );
+        Ok(())
+    }
+
+    fn tile(&self, shape: AttendShape, layout: CacheFormat, context: u32) -> Result<(), GpuError> {
+        let lab = &self.lab;
+        let position = context - ROWS;
+        let window = shape.mask.window.unwrap_or(0);
+        let capacity = shape.mask.window.map_or(context, |window| window + ROWS);
+        let caches = self.caches(layout, shape, capacity);
+        let (q_columns, kv_columns) = (shape.heads * shape.head_width, shape.kv_heads * shape.head_width);
+        let stride = q_columns + 2 * kv_columns;
+        let x = lab.floats(&vec![0.5; (ROWS * stride) as usize]);
+        let vectors = lab.floats(&vec![1.0; 2 * shape.head_width as usize]);
+        let turns = lab.floats(&[0.8, 0.6].repeat((ROWS * shape.head_width / 2) as usize));
+        let bytes = 4 * u64::from(ROWS * q_columns);
+        let (queries, y) = (lab.zeros(bytes), lab.zeros(bytes));
+        let eps = 1e-6f32.to_bits();
+        let step = [ROWS, position];
+        let query = self.time(step, |_| {
+            let buffers = [("q", &x), ("vectors", &vectors), ("turns", &turns), ("y", &queries)];
+            let params = [shape.heads, 0, stride, 0, 0, eps];
+            let grid = query_heads_grid(shape.heads, ROWS);
+            vec![lab.prepare(&query_heads(shape.head_width), &params, &buffers, grid)]
+        })?;
+        let cache = self.time(step, |copy| {
+            let [keys, values] = &caches[copy % caches.len()];
+            let buffers = [
+                ("k", &x),
+                ("v", &x),
+                ("vectors", &vectors),
+                ("turns", &turns),
+                ("keys", keys),
+                ("values", values),
+            ];
+            let (k_at, v_at) = (q_columns, q_columns + kv_columns);
+            let params = [shape.kv_heads, capacity, k_at, stride, v_at, stride, shape.head_width, eps];
+            let grid = [shape.kv_heads, ROWS, 1];
+            vec![lab.prepare(&cache_heads(layout, shape.head_width), &params, &buffers, grid)]
+        })?;
+        let attend = self.time(step, |copy| {
+            let [keys, values] = &caches[copy % caches.len()];
+            let buffers = [("q", &queries), ("keys", keys), ("values", values), ("y", &y)];
+            let params = [shape.heads, shape.kv_heads, window, capacity, 0];
+            let spec = attend_tile(layout, shape.head_width, false);
+            vec![lab.prepare(&spec, &params, &buffers, attend_tile_grid(&shape, ROWS))]
+        })?;
+        let seen: u64 =
+            (position..context).map(|row| u64::from(row + 1) - shape.mask.first(row as usize) as u64).sum();
+        let operations = 4 * seen * u64::from(shape.heads * shape.head_width);
+        println!(
+            "  context {context:5}: query_heads {query:6.2} µs, cache_heads {cache:6.2} µs, attend_tile {attend:8.2} µs = {:5.2} TFLOP/s",
+            operations as f64 / attend / 1e6,
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! The dispatches of attention.
+
+use rullama_graph::{Ahead, Rows};
+
+use super::{
+    Count, Draft, Lowering, RopeKey, Slot, Unmerged,
+    stage::{Attention, Input, RawHeads, Stage},
+};
+use crate::{
+    GpuError, KernelSpec,
+    attention::{self, NO_WEIGHT, RowAttention},
+};
+
+/// The most parts of the context that the next product brings together on its way. It does so in every workgroup.
+const MERGED_SPLITS: u32 = 8;
+
+impl Lowering<'_> {
+    pub(super) fn attention(&mut self, attention: &Attention, next: Option<&Stage>) -> Result<(), GpuError> {
+        if attention.shape.mask.ahead != Ahead::Nothing {
+            return Err(GpuError::Unsupported { operation: "attention to what comes" });
+        }
+        if self.most_rows == 1 {
+            return self.attend_row(attention, attention.kv.is_some(), next);
+        }
+        if let Some(kv) = attention.kv {
+            self.store_heads(attention, kv)?;
+        }
+        match attention.rows {
+            // The last row alone: its keys and values are in the cache by now.
+            Rows::Last => self.attend_row(attention, false, next),
+            Rows::Step => self.attend_rows(attention),
+        }
+    }
+
+    /// From the raw products of one row to what attention finds.
+    fn attend_row(
+        &mut self,
+        attention: &Attention,
+        owns: bool,
+        next: Option<&Stage>,
+    ) -> Result<(), GpuError> {
+        let target = self.target;
+        let &Attention { q, kv, rope, cache, shape, out, .. } = attention;
+        let row = RowAttention::new(shape, target.cache_format, owns);
+        let q_place = self.place(q.value)?;
+        let mut buffers = vec![
+            ("q", q_place.slot()),
+            ("vectors", Slot::Vectors),
+            ("turns", Slot::Turns(RopeKey::from(rope))),
+            ("keys", Slot::Keys(cache)),
+            ("values", Slot::Values(cache)),
+        ];
+        let (mut k_at, mut v_at, mut k_weight) = (0, 0, NO_WEIGHT);
+        if let (true, Some([k, v])) = (owns, kv) {
+            let (k_place, v_place) = (self.place(k.value)?, self.place(v.value)?);
+            assert_eq!(k_place.scratch, v_place.scratch, "keys and values lie side by side");
+            buffers.push(("kv", k_place.slot()));
+            (k_at, v_at, k_weight) = (k_place.at, v_place.at, self.norm_at(k));
+        }
+        let window = shape.mask.window.unwrap_or(0);
+        let capacity = target.capacities[cache.index()];
+        let params = vec![
+            shape.heads,
+            shape.kv_heads,
+            window,
+            capacity,
+            q_place.at,
+            k_at,
+            v_at,
+            self.norm_at(q),
+            k_weight,
+            q.eps.to_bits(),
+        ];
+        let [sums, peaks] = row.scratch_bytes().map(|bytes| self.program.claim(bytes));
+        buffers.extend([("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks))]);
+        let [x, ..] = row.attend_grid(0);
+        let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Fixed(1)];
+        self.dispatch(attention, row.attend(), params, buffers, workgroups);
+
+        let merges_on_the_way =
+            matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
+        if merges_on_the_way && row.most_splits <= MERGED_SPLITS {
+            self.unmerged.insert(out, Unmerged { attention: row, sums, peaks });
+            return Ok(());
+        }
+        let y = self.claim(out);
+        let buffers = vec![("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks)), ("y", y)];
+        let workgroups = row.merge_grid().map(Count::Fixed);
+        self.dispatch(attention, row.merge(), vec![shape.heads, window], buffers, workgroups);
+        Ok(())
+    }
+
+    /// Norms, turns and stores the keys and values of all rows.
+    fn store_heads(&mut self, attention: &Attention, [k, v]: [RawHeads; 2]) -> Result<(), GpuError> {
+        let target = self.target;
+        let &Attention { rope, cache, shape, .. } = attention;
+        let (k_place, v_place) = (self.place(k.value)?, self.place(v.value)?);
+        let buffers = vec![
+            ("k", k_place.slot()),
+            ("v", v_place.slot()),
+            ("vectors", Slot::Vectors),
+            ("turns", Slot::Turns(RopeKey::from(rope))),
+            ("keys", Slot::Keys(cache)),
+            ("values", Slot::Values(cache)),
+        ];
+        let params = vec![
+            shape.kv_heads,
+            target.capacities[cache.index()],
+            k_place.at,
+            k_place.stride,
+            v_place.at,
+            v_place.stride,
+            self.norm_at(k),
+            k.eps.to_bits(),
+        ];
+        let spec = attention::cache_heads(target.cache_format, shape.head_width);
+        let workgroups = [Count::Fixed(shape.kv_heads), Count::Rows(Rows::Step), Count::Fixed(1)];
+        self.dispatch(attention, spec, params, buffers, workgroups);
+        Ok(())
+    }
+
+    /// Attention of many rows, whose keys and values are in the cache.
+    fn attend_rows(&mut self, attention: &Attention) -> Result<(), GpuError> {
+        let target = self.target;
+        let &Attention { q, rope, cache, shape, out, .. } = attention;
+        let place = self.place(q.value)?;
+        let turned = self.claim_rows(Rows::Step, shape.heads * shape.head_width);
+        let params = vec![shape.heads, place.at, place.stride, self.norm_at(q), 0, q.eps.to_bits()];
+        let buffers = vec![
+            ("q", place.slot()),
+            ("vectors", Slot::Vectors),
+            ("turns", Slot::Turns(RopeKey::from(rope))),
+            ("y", Slot::Scratch(turned)),
+        ];
+        let [x, ..] = attention::query_heads_grid(shape.heads, 1);
+        let workgroups = [Count::Fixed(x), Count::Rows(Rows::Step), Count::Fixed(1)];
+        self.dispatch(attention, attention::query_heads(shape.head_width), params, buffers, workgroups);
+
+        let capacity = target.capacities[cache.index()];
+        let params = vec![shape.heads, shape.kv_heads, shape.mask.window.unwrap_or(0), capacity, 0];
+        let buffers = vec![
+            ("q", Slot::Scratch(turned)),
+            ("keys", Slot::Keys(cache)),
+            ("values", Slot::Values(cache)),
+            ("y", self.claim(out)),
+        ];
+        let spec = attention::attend_tile(target.cache_format, shape.head_width, false);
+        let times = shape.heads / shape.kv_heads;
+        let pairs = Count::Pairs { rows: Rows::Step, times, block: attention::TILE_PAIRS };
+        self.dispatch(
+            attention,
+            spec,
+            params,
+            buffers,
+            [pairs, Count::Fixed(shape.kv_heads), Count::Fixed(1)],
+        );
+        Ok(())
+    }
+
+    fn norm_at(&self, heads: RawHeads) -> u32 {
+        heads.norm.map_or(NO_WEIGHT, |weight| self.target.manifest.vector(self.target.graph, weight))
+    }
+
+    fn dispatch(
+        &mut self,
+        attention: &Attention,
+        spec: KernelSpec,
+        params: Vec<u32>,
+        buffers: Vec<(&'static str, Slot)>,
+        workgroups: [Count; 3],
+    ) {
+        let (what, uniforms) = (self.name(attention.out), vec![("params", params)]);
+        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+    }
+}
