@@ -27,6 +27,7 @@ pub mod lab;
 mod lower;
 mod plan;
 mod readback;
+mod sample;
 mod state;
 pub mod weights;
 
@@ -34,4 +35,5 @@ pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
 pub use plan::Plan;
+pub use sample::Sampling;
 pub use state::{CacheFormat, GpuModel, GpuState};
