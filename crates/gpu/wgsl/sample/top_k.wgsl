@@ -9,6 +9,7 @@
 @group(1) @binding(3) var<storage, read> maxima: array<vec2<u32>>;
 @group(1) @binding(4) var<storage, read_write> gathered: array<vec2<u32>>;
 
+const LOWEST = vec2<u32>(0u, IMPOSSIBLE + 1u);
 const ROUNDS: u32 = 66u;    // halvings of 64 bits, and the look at all of them before
 const EACH: u32 = CAPACITY / LANES;
 const AHEAD: u32 = 4u;      // logits that a lane asks for before it looks at the first
@@ -44,11 +45,11 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     atomicMin(&smallest, least);
     atomicMax(&largest, most);
     workgroupBarrier();
-    let from_key = max(atomicLoad(&smallest), IMPOSSIBLE + 1u);
-    let to = vec2<u32>(0xffffffffu, atomicLoad(&largest));
+    let least_key = max(atomicLoad(&smallest), IMPOSSIBLE + 1u);
+    let highest = vec2<u32>(0xffffffffu, atomicLoad(&largest));
     // A few groups more cost less to look at than to tell apart.
     let room = min(params.top_k + params.top_k / 4u + 32u, CAPACITY);
-    let enough = threshold(false, MAXIMA, room, vec2<u32>(0u, from_key), to, lane);
+    let enough = threshold(false, MAXIMA, room, vec2<u32>(0u, least_key), highest, lane);
 
     for (var at = lane; at < MAXIMA; at += LANES) {
         if !long_less(maxima[at], enough) { groups[atomicAdd(&group_count, 1u)] = at; }
@@ -61,7 +62,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     var found = uniform_word(atomicLoad(&count), lane);
     if found > CAPACITY {
         // Many in few groups. Rare, because neighbours are in different groups.
-        let fewer = threshold(true, found, CAPACITY, enough, to, lane);
+        let fewer = threshold(true, found, CAPACITY, enough, highest, lane);
         if lane == 0u { atomicStore(&count, 0u); }
         workgroupBarrier();
         for (var at = lane; at < found; at += LANES) {
@@ -86,7 +87,8 @@ fn uniform_word(word: u32, lane: u32) -> u32 {
     return workgroupUniformLoad(&shared_word);
 }
 
-/// A rank from `least` on that at least top_k ranks reach, and at most `room`; or `least`, if no more than that reach it.
+/// A rank that at least top_k ranks reach, and at most `room`, if that many reach `least`. Otherwise the lowest there is:
+/// not even all maxima are enough then, and every token is to be looked at.
 fn threshold(second: bool, length: u32, room: u32, least: vec2<u32>, most: vec2<u32>, lane: u32) -> vec2<u32> {
     if lane < ROUNDS { atomicStore(&reached[lane], 0u); }
     workgroupBarrier();
@@ -104,6 +106,7 @@ fn threshold(second: bool, length: u32, room: u32, least: vec2<u32>, most: vec2<
         workgroupBarrier();
         let all = atomicLoad(&reached[round]);
         if all >= params.top_k { low = pivot; } else { high = long_subtract(pivot, ONE); }
+        if round == 0u && all < params.top_k { low = LOWEST; }
         let fits = all <= room && (all >= params.top_k || round == 0u);
         if uniform_word(select(0u, 1u, fits || !long_less(low, high)), lane) == 1u { break; }
         // Halfway, rounded up.
