@@ -166,30 +166,56 @@ fn check(vocabulary: u32, cases: usize, count: usize) {
         assert!(tally.different * 20 <= count, "{tally:?} {shape:?} {options:?}");
     }
     assert!(all.compared > cases && all.different * 100 <= all.compared, "{vocabulary}: {all:?}");
-    eprintln!("{vocabulary}: {all:?}");
 }
 
 #[test]
 fn tokens_are_those_of_the_sampler_with_a_vocabulary_of_5() {
-    check(5, 150, 40);
+    check(5, 70, 30);
 }
 
 #[test]
 fn tokens_are_those_of_the_sampler_with_a_vocabulary_of_1000() {
-    check(1000, 150, 40);
+    check(1000, 70, 30);
 }
 
 #[test]
 fn tokens_are_those_of_the_sampler_with_a_vocabulary_of_2048() {
-    check(2048, 150, 40);
+    check(2048, 80, 30);
 }
 
 #[test]
 fn tokens_are_those_of_the_sampler_with_a_vocabulary_of_40003() {
-    check(40_003, 80, 12);
+    check(40_003, 40, 8);
 }
 
 #[test]
 fn tokens_are_those_of_the_sampler_with_the_vocabulary_of_gemma() {
-    check(262_144, 48, 6);
+    check(262_144, 24, 4);
+}
+
+/// Tokens enter the window, are seen several times there, and leave it again.
+#[test]
+fn penalties_follow_the_window_over_many_tokens() {
+    let gpu = gpu();
+    let mut noise = Noise(9);
+    let logits = logits(Shape::Normal, 300, &mut noise);
+    let mut lab = SampleLab::new(&gpu, 300).unwrap();
+    for (repeat_last_n, temperature, top_k) in
+        [(1, 1.0, 64), (7, 0.0, 0), (7, 1.0, 20), (64, 1.0, 0), (-1, 0.8, 64)]
+    {
+        let options = SamplingOptions {
+            repeat_last_n,
+            repeat_penalty: 1.2,
+            frequency_penalty: 0.6,
+            presence_penalty: 0.4,
+            temperature,
+            top_k,
+            seed: Some(11),
+            ..SamplingOptions::default()
+        };
+        for history in [&[][..], &[8; 5], &[1, 2, 3, 2, 1, 900, 2]] {
+            let tally = compare(&mut lab, &options, &logits, history, 150);
+            assert!(tally.compared == 150 && tally.different <= 1, "{tally:?} {options:?}");
+        }
+    }
 }
