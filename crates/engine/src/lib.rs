@@ -67,6 +67,8 @@ pub use generation::{FinishReason, Generation, Token, Usage};
 pub use options::{GenerateOptions, OptionError, OptionWarning, SamplingOptions};
 pub use repetition::RepetitionGuard;
 pub use reply::Reply;
+#[cfg(feature = "gpu")]
+pub use sampler::device_sampling;
 pub use sampler::{SampleError, Sampled, Sampler, TokenLogprob};
 pub use session::{ChatOptions, Session};
 pub use stop::{Released, StopStrings};

@@ -17,6 +17,8 @@
 
 use wgpu::util::DeviceExt as _;
 
+pub use crate::sample::{Chosen, SampleLab};
+
 use crate::{
     Gpu, GpuError, KernelSpec,
     kernel::{Access, Pipelines},

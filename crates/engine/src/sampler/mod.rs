@@ -6,6 +6,8 @@
 
 mod adjust;
 mod candidates;
+#[cfg(feature = "gpu")]
+mod device;
 mod error;
 mod filter;
 mod logprob;
@@ -23,6 +25,8 @@ use weight::{Scan, first_of, scan};
 
 use crate::{OptionError, SamplingOptions};
 
+#[cfg(feature = "gpu")]
+pub use device::device_sampling;
 pub use error::SampleError;
 pub use logprob::TokenLogprob;
 

@@ -18,6 +18,12 @@ impl Random {
         Self { state: [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32] }
     }
 
+    /// All there is to know, for a shader to go on from here.
+    #[cfg(feature = "gpu")]
+    pub(super) fn state(&self) -> [u32; 4] {
+        self.state
+    }
+
     /// A number from 0 to just below 1, in steps of 2⁻⁵³.
     pub(super) fn next_unit(&mut self) -> f64 {
         let high = u64::from(self.next_word());

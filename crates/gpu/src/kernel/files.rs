@@ -54,6 +54,14 @@ files! {
         LinearRow => "kernel/linear_row.wgsl",
         Residual => "kernel/residual.wgsl",
         PerLayer => "kernel/per_layer.wgsl",
+        SampleMaxima => "sample/maxima.wgsl",
+        SampleGreedy => "sample/greedy.wgsl",
+        SampleTopK => "sample/top_k.wgsl",
+        SampleWeigh => "sample/weigh.wgsl",
+        SampleById => "sample/by_id.wgsl",
+        SampleSortBlocks => "sample/sort_blocks.wgsl",
+        SampleAccumulate => "sample/accumulate.wgsl",
+        SampleByRank => "sample/by_rank.wgsl",
     }
 }
 
@@ -78,6 +86,15 @@ files! {
         SumOnly => "keep/sum_only.wgsl",
         Team => "shared/team.wgsl",
         Splits => "shared/splits.wgsl",
+        SampleParams => "sample/params.wgsl",
+        SampleLong => "sample/long.wgsl",
+        SampleRank => "sample/rank.wgsl",
+        SampleWeight => "sample/weight.wgsl",
+        SampleSum => "sample/sum.wgsl",
+        SampleSort => "sample/sort.wgsl",
+        SampleTopP => "sample/top_p.wgsl",
+        SampleAdjust => "sample/adjust.wgsl",
+        SampleFinish => "sample/finish.wgsl",
         Store => "epilogue/store.wgsl",
         CappedStore => "epilogue/soft_cap.wgsl",
         GeluPair => "epilogue/gelu_pair.wgsl",
@@ -125,7 +142,7 @@ files! {
 impl Fragment {
     /// Whether it is common ground rather than a choice.
     pub(super) fn is_shared(self) -> bool {
-        self.file().starts_with("shared/") || self.file().starts_with("entry/")
+        ["shared/", "entry/", "sample/"].iter().any(|folder| self.file().starts_with(folder))
     }
 
     /// The fragment that reads weights of this format, if there is one.
