@@ -41,6 +41,7 @@ fn main() -> Result<(), GpuError> {
                         let tuned = |owns| RowAttention {
                             group_heads: group,
                             split_keys,
+                            most_splits: shape.mask.window.map_or(64, |window| window / split_keys),
                             ..RowAttention::new(shape, *layout, owns)
                         };
                         bench.row(&tuned(true), &tuned(false), context)?;

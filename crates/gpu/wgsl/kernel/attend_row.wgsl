@@ -119,6 +119,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let team = lane / TEAM;
     let own_row = team - GROUP_HEADS;
     let is_query = team < GROUP_HEADS;
+    let has_head = is_query || (here && own_row < OWN_ROWS);
     let is_value = !is_query && own_row == 1u;
     var a: array<vec4<f32>, TEAM_QUADS>;
     var b: array<vec4<f32>, TEAM_QUADS>;
@@ -126,7 +127,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var square = 0.0;
     for (var i = 0u; i < TEAM_QUADS; i++) {
         let quad = i * TEAM + lane % TEAM;
-        if quad < QUADS / 2u && (is_query || here && own_row < OWN_ROWS) {
+        if quad < QUADS / 2u && has_head {
             if is_query {
                 let at = params.q_at / 4u + (first_head + team) * QUADS + quad;
                 a[i] = q[at];
@@ -149,7 +150,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var i = 0u; i < TEAM_QUADS; i++) {
         let quad = i * TEAM + lane % TEAM;
         let far = quad + QUADS / 2u;
-        if quad < QUADS / 2u && (is_query || here && own_row < OWN_ROWS) {
+        if quad < QUADS / 2u && has_head {
             let x = a[i] * scale;
             let y = b[i] * scale;
             let low = x * turn[i][0] - y * turn[i][1];
