@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, rc::Rc};
 
-use crate::EngineError;
+use crate::{EngineError, SamplingOptions};
 
 /// Work under way. Not `Send`: a browser's promises are not either.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + 'a>>;
@@ -42,6 +42,23 @@ impl Logits {
     }
 }
 
+/// How the tokens of a reply are chosen by whoever computes their logits.
+#[derive(Debug, Clone, Copy)]
+pub struct Choosing<'a> {
+    /// What of the prompt is still to be read.
+    pub rest: &'a [u32],
+    /// The whole prompt: penalties look back on it.
+    pub prompt: &'a [u32],
+    /// How tokens are chosen.
+    pub options: &'a SamplingOptions,
+    /// Tokens that are never chosen.
+    pub suppressed: &'a [u32],
+    /// Where random numbers start if the options leave that open.
+    pub seed: u64,
+    /// The most tokens that will be asked for.
+    pub most: usize,
+}
+
 /// Runs a model. Immutable: what changes is in the states it makes.
 pub trait Backend {
     /// The state of a new conversation.
@@ -71,4 +88,17 @@ pub trait State {
     /// Reads `ids` and gives the logits of the last of them, or of all. If it fails or is dropped halfway,
     /// nothing was read.
     fn step<'a>(&'a mut self, ids: &'a [u32], all: bool) -> Pending<'a, Logits>;
+
+    /// Reads the rest of a prompt and begins to choose tokens, if this state can do so by itself, with these options.
+    ///
+    /// States that can may read tokens before anybody has seen them; [`truncate`](Self::truncate) sets them back to what
+    /// was seen.
+    fn begin<'a>(&'a mut self, _choosing: Choosing<'a>) -> Pending<'a, bool> {
+        Box::pin(async { Ok(false) })
+    }
+
+    /// The next token of a reply that was begun.
+    fn next_token(&mut self) -> Pending<'_, u32> {
+        unreachable!("only states that begin replies are asked for tokens")
+    }
 }

@@ -3,7 +3,8 @@
 use rullama_tokenizer::{SpecialOutput, StreamDecoder};
 
 use crate::{
-    EngineError, GenerateOptions, Logits, Released, RepetitionGuard, Sampled, Sampler, Session, StopStrings,
+    Choosing, EngineError, GenerateOptions, Logits, Released, RepetitionGuard, Sampled, Sampler, SamplingOptions,
+    Session, StopStrings,
 };
 
 /// Why a reply ended.
@@ -63,6 +64,10 @@ pub struct Generation<'s> {
     guard: Option<RepetitionGuard>,
     max_tokens: usize,
     ignore_end: bool,
+    /// Whether whoever computes the logits chooses the tokens, too.
+    on_device: bool,
+    options: SamplingOptions,
+    seed: u64,
     /// The logits of the last token read, until they are used.
     logits: Option<Logits>,
     /// A chosen token that has not been read yet.
@@ -89,6 +94,9 @@ impl<'s> Generation<'s> {
             guard: guard.then(RepetitionGuard::default),
             max_tokens: options.max_tokens.map_or(room, |most| room.min(most as usize)),
             ignore_end: options.ignore_end,
+            on_device: false,
+            options: options.sampling.clone(),
+            seed,
             logits: None,
             unread: None,
             finished: None,
@@ -101,9 +109,23 @@ impl<'s> Generation<'s> {
     /// Reads the prompt, of which the session may know the beginning. [`next`](Self::next) does the same
     /// when it was not done before.
     pub async fn read_prompt(&mut self) -> Result<(), EngineError> {
-        if self.logits.is_none() && self.unread.is_none() {
-            let rest = self.session.keep_common(&self.prompt);
-            self.usage.reused_tokens = self.prompt.len() - rest.len();
+        if self.on_device || self.logits.is_some() || self.unread.is_some() {
+            return Ok(());
+        }
+        let rest = self.session.keep_common(&self.prompt);
+        self.usage.reused_tokens = self.prompt.len() - rest.len();
+        let choosing = Choosing {
+            rest,
+            prompt: &self.prompt,
+            options: &self.options,
+            suppressed: self.session.engine.inner.tokenizer.suppressed_tokens(),
+            seed: self.seed,
+            most: self.max_tokens,
+        };
+        self.on_device = self.session.state.begin(choosing).await?;
+        if self.on_device {
+            self.session.has_read(rest);
+        } else {
             self.logits = Some(self.session.read(rest).await?);
         }
         Ok(())
@@ -140,14 +162,29 @@ impl<'s> Generation<'s> {
         self.usage
     }
 
-    async fn advance(&mut self) -> Result<Token, EngineError> {
-        self.read_prompt().await?;
+    /// The next token that the device has chosen.
+    async fn chosen(&mut self) -> Result<Sampled, EngineError> {
+        let id = self.session.state.next_token().await?;
+        // Whoever chose this one had read the one before.
+        if let Some(read) = self.unread.take() {
+            self.session.has_read(&[read]);
+        }
+        Ok(Sampled { id, logprob: None, top: Vec::new() })
+    }
+
+    /// Reads the last token chosen and chooses the next.
+    async fn choose(&mut self) -> Result<Sampled, EngineError> {
         if let Some(id) = self.unread {
             self.logits = Some(self.session.step(&[id], false).await?);
             self.unread = None;
         }
         let Some(logits) = self.logits.take() else { unreachable!("something was just read") };
-        let sampled = self.sampler.sample(logits.last(), &self.session.history)?;
+        Ok(self.sampler.sample(logits.last(), &self.session.history)?)
+    }
+
+    async fn advance(&mut self) -> Result<Token, EngineError> {
+        self.read_prompt().await?;
+        let sampled = if self.on_device { self.chosen().await? } else { self.choose().await? };
         let id = sampled.id;
         self.unread = Some(id);
         self.usage.generated_tokens += 1;

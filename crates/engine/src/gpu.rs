@@ -6,7 +6,7 @@ use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuState, ModelOptions};
 
-use crate::{Backend, EngineError, KvFormat, Logits, Pending, State, Watcher};
+use crate::{Backend, Choosing, EngineError, KvFormat, Logits, Pending, State, Watcher, device_sampling};
 
 /// A model on a GPU.
 pub(crate) struct GpuBackend {
@@ -24,7 +24,7 @@ impl GpuBackend {
         let cache = match kv {
             KvFormat::F32 => CacheFormat::F32,
             KvFormat::F16 => CacheFormat::F16,
-            KvFormat::Q8 => return Err(failed(GpuError::Unsupported { operation: "a cache in eight bits" })),
+            KvFormat::Q8 => CacheFormat::Q8,
         };
         let graph = text(&model, config, Outputs::Last)?;
         let options = ModelOptions::default().context(context as u32).cache(cache);
@@ -56,6 +56,20 @@ impl State for GpuBackendState {
 
     /// Steps are over before anybody would wonder.
     fn watch(&mut self, _watcher: Watcher) {}
+
+    fn begin<'a>(&'a mut self, choosing: Choosing<'a>) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let Choosing { rest, prompt, options, suppressed, seed, most } = choosing;
+            let context = self.0.context();
+            let Some(sampling) = device_sampling(options, suppressed, seed, context)? else { return Ok(false) };
+            self.0.begin(rest, &sampling, prompt, most).await.map_err(failed)?;
+            Ok(true)
+        })
+    }
+
+    fn next_token(&mut self) -> Pending<'_, u32> {
+        Box::pin(async { self.0.next_token().await.map_err(failed) })
+    }
 
     fn step<'a>(&'a mut self, ids: &'a [u32], all: bool) -> Pending<'a, Logits> {
         Box::pin(async move {

@@ -60,7 +60,7 @@ mod sampler;
 mod session;
 mod stop;
 
-pub use backend::{Backend, Logits, Pending, State, StepProgress, Watcher};
+pub use backend::{Backend, Choosing, Logits, Pending, State, StepProgress, Watcher};
 pub use engine::{Engine, KvFormat, LoadOptions};
 pub use error::EngineError;
 pub use generation::{FinishReason, Generation, Token, Usage};

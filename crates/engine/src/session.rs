@@ -185,9 +185,14 @@ impl Session {
     pub(crate) async fn step(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
         // A step that was dropped halfway has read nothing; the history agrees with that already.
         let logits = self.state.step(ids, all).await?;
+        self.has_read(ids);
+        Ok(logits)
+    }
+
+    /// Takes note of what the state has read.
+    pub(crate) fn has_read(&mut self, ids: &[u32]) {
         self.history.extend_from_slice(ids);
         self.rows += ids.len() as u64;
-        Ok(logits)
     }
 }
 

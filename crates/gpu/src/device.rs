@@ -99,6 +99,11 @@ impl Gpu {
         &self.profile
     }
 
+    /// An error that means the GPU is gone.
+    pub(crate) fn lost(&self, error: impl std::fmt::Display) -> GpuError {
+        GpuError::Lost { reason: error.to_string() }
+    }
+
     /// The most bytes that one binding may have.
     pub(crate) fn largest_binding(&self) -> u64 {
         self.profile.largest_binding.min(self.profile.largest_buffer)

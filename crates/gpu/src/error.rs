@@ -76,6 +76,20 @@ pub enum GpuError {
         vocabulary: u32,
     },
 
+    /// A logit is not a number: the step that made it went wrong.
+    #[error("a logit of the step after {cached} tokens is not a number")]
+    NotANumber {
+        /// Tokens before the step.
+        cached: usize,
+    },
+
+    /// Every token is ruled out, by the model, by its bias or because it is suppressed.
+    #[error("no token of {vocabulary} is left to choose from")]
+    NothingLeft {
+        /// Size of the vocabulary.
+        vocabulary: u32,
+    },
+
     /// More tokens than the caches have room for, or none.
     #[error("a step of {rows} tokens after {cached} was asked for; the context holds {context}")]
     StepSize {
@@ -100,6 +114,8 @@ impl GpuError {
             Self::TooLarge { .. } => "memory.too_large",
             Self::Unsupported { .. } => "model.unsupported",
             Self::UnknownToken { .. } => "input.unknown_token",
+            Self::NotANumber { .. } => "sample.not_finite",
+            Self::NothingLeft { .. } => "sample.all_suppressed",
             Self::StepSize { .. } => "context.overflow",
         }
     }

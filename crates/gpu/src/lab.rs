@@ -150,7 +150,7 @@ impl<'g> Lab<'g> {
         let read = self.gpu.buffer("read", buffer.size(), usage);
         let mut encoder = self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(buffer, 0, &read, 0, buffer.size());
-        self.gpu.queue.submit([encoder.finish()]);
-        readback::floats(self.gpu, &read, buffer.size()).await
+        let submission = self.gpu.queue.submit([encoder.finish()]);
+        readback::floats(self.gpu, &read, buffer.size(), submission).await
     }
 }

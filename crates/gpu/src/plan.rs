@@ -19,6 +19,8 @@ pub(crate) struct Surroundings<'a> {
     /// Keys and values of each cache.
     pub(crate) caches: &'a [(wgpu::Buffer, wgpu::Buffer)],
     pub(crate) tokens: &'a wgpu::Buffer,
+    /// Where the graph's output goes, whichever plan computes it.
+    pub(crate) output: &'a wgpu::Buffer,
     /// The table of turns of each way to rotate.
     pub(crate) turns: &'a HashMap<RopeKey, wgpu::Buffer>,
 }
@@ -35,7 +37,6 @@ struct Dispatch {
 #[derive(Debug)]
 pub(crate) struct Plan {
     dispatches: Vec<Dispatch>,
-    pub(crate) output: wgpu::Buffer,
 }
 
 impl Plan {
@@ -68,6 +69,7 @@ impl Plan {
         });
 
         let buffer = |slot: Slot| match slot {
+            Slot::Scratch(index) if program.output == Some(index) => around.output,
             Slot::Scratch(index) => &scratch[assigned[index.0]],
             Slot::Shard { packed, shard } => &around.weights.shards[packed][shard],
             Slot::Vectors => &around.weights.vectors,
@@ -111,8 +113,7 @@ impl Plan {
             let (pipeline, workgroups) = (pipeline.pipeline, draft.workgroups);
             dispatches.push(Dispatch { pipeline, bind_group, workgroups });
         }
-        let output = program.output.map(|output| scratch[assigned[output.0]].clone());
-        Ok(Self { dispatches, output: output.expect("a program has an output") })
+        Ok(Self { dispatches })
     }
 
     /// Writes one step into `encoder`, each dispatch in a pass of its own that writes the time before and after it.

@@ -16,38 +16,65 @@ struct Mapped {
     waker: Option<Waker>,
 }
 
-/// The f32 values of a buffer that can be mapped.
-#[cfg_attr(target_family = "wasm", expect(unused_variables, reason = "a browser runs the queue by itself"))]
-pub(crate) async fn floats(gpu: &Gpu, buffer: &wgpu::Buffer, bytes: u64) -> Result<Vec<f32>, GpuError> {
-    let mapped = Arc::new(Mutex::new(Mapped::default()));
-    let slice = buffer.slice(..bytes);
-    let shared = mapped.clone();
-    slice.map_async(wgpu::MapMode::Read, move |result| {
-        let mut mapped = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        mapped.result = Some(result);
-        if let Some(waker) = mapped.waker.take() {
-            waker.wake();
-        }
-    });
-    #[cfg(not(target_family = "wasm"))]
-    gpu.device
-        .poll(wgpu::PollType::wait_indefinitely())
-        .map_err(|error| GpuError::Lost { reason: error.to_string() })?;
-    let result = poll_fn(|context| {
-        let mut mapped = mapped.lock().unwrap_or_else(PoisonError::into_inner);
-        match mapped.result.take() {
-            Some(result) => Poll::Ready(result),
-            None => {
-                mapped.waker = Some(context.waker().clone());
-                Poll::Pending
+/// Bytes on their way back: of a buffer that a submission writes.
+pub(crate) struct Readback {
+    buffer: wgpu::Buffer,
+    bytes: u64,
+    mapped: Arc<Mutex<Mapped>>,
+    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "a browser runs the queue by itself"))]
+    submission: wgpu::SubmissionIndex,
+}
+
+impl Readback {
+    /// Asks for the first bytes of a buffer that can be mapped, once `submission` is done.
+    pub(crate) fn start(buffer: wgpu::Buffer, bytes: u64, submission: wgpu::SubmissionIndex) -> Self {
+        let mapped = Arc::new(Mutex::new(Mapped::default()));
+        let shared = mapped.clone();
+        buffer.slice(..bytes).map_async(wgpu::MapMode::Read, move |result| {
+            let mut mapped = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            mapped.result = Some(result);
+            if let Some(waker) = mapped.waker.take() {
+                waker.wake();
             }
-        }
-    })
-    .await;
-    result.map_err(|error| GpuError::Lost { reason: error.to_string() })?;
-    let view = slice.get_mapped_range().map_err(|error| GpuError::Lost { reason: error.to_string() })?;
-    let values = bytemuck::cast_slice(&view).to_vec();
-    drop(view);
-    buffer.unmap();
-    Ok(values)
+        });
+        Self { buffer, bytes, mapped, submission }
+    }
+
+    /// Waits for them. The buffer comes back with them, to be used again.
+    pub(crate) async fn words(self, gpu: &Gpu) -> Result<(Vec<u32>, wgpu::Buffer), GpuError> {
+        // What else is under way may go on meanwhile.
+        #[cfg(not(target_family = "wasm"))]
+        gpu.device
+            .poll(wgpu::PollType::Wait { submission_index: Some(self.submission), timeout: None })
+            .map_err(|error| gpu.lost(error))?;
+        let mapped = &self.mapped;
+        let result = poll_fn(|context| {
+            let mut mapped = mapped.lock().unwrap_or_else(PoisonError::into_inner);
+            match mapped.result.take() {
+                Some(result) => Poll::Ready(result),
+                None => {
+                    mapped.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        result.map_err(|error| gpu.lost(error))?;
+        let view = self.buffer.slice(..self.bytes).get_mapped_range().map_err(|error| gpu.lost(error))?;
+        let words = bytemuck::pod_collect_to_vec(&view);
+        drop(view);
+        self.buffer.unmap();
+        Ok((words, self.buffer))
+    }
+}
+
+/// The f32 values of a buffer that can be mapped, once `submission` is done.
+pub(crate) async fn floats(
+    gpu: &Gpu,
+    buffer: &wgpu::Buffer,
+    bytes: u64,
+    submission: wgpu::SubmissionIndex,
+) -> Result<Vec<f32>, GpuError> {
+    let (words, _) = Readback::start(buffer.clone(), bytes, submission).words(gpu).await?;
+    Ok(bytemuck::allocation::cast_vec(words))
 }

@@ -1,26 +1,33 @@
 //! A model on the GPU, and what it remembers of one conversation.
 
 use std::{
-    cell::RefCell,
-    collections::{BTreeMap, HashMap},
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, HashMap, VecDeque},
     rc::Rc,
 };
 
 use rullama_gguf::Model;
-use rullama_graph::{Graph, Op, Rope, Value};
+use rullama_graph::{Graph, Op, Rope};
 
 use crate::{
     CacheFormat, Gpu, GpuError,
     kernel::Pipelines,
     lower::{FEW_ROWS, Program, RopeKey, StepSize, Target, lower},
     plan::{Plan, Surroundings},
-    readback,
+    readback::{self, Readback},
     report::PlanReport,
+    sample::{SampleLoop, Sampling},
     weights::{Conversion, Manifest, Resident},
 };
 
 /// The most rows of a step, while a prompt is read.
 const MOST_ROWS: u32 = 512;
+
+/// Steps that are under way at once while tokens are generated: enough that the GPU never waits for the host.
+const AHEAD: usize = 4;
+
+/// What comes back of a choice: token and status.
+const CHOICE_BYTES: u64 = 16;
 
 /// Steps of more than a few rows and up to so many have a plan of their own, with smaller tiles.
 const SMALL_CHUNK: u32 = 64;
@@ -175,10 +182,20 @@ pub struct GpuState {
     turn_buffers: HashMap<RopeKey, wgpu::Buffer>,
     caches: Vec<(wgpu::Buffer, wgpu::Buffer)>,
     plans: BTreeMap<u32, Plan>,
+    /// The graph's output, whichever plan computed it.
+    output: wgpu::Buffer,
     read: wgpu::Buffer,
+    sampler: SampleLoop,
+    /// Choices that are under way, the earliest first.
+    choices: VecDeque<Readback>,
+    /// Buffers that choices came back in.
+    spare: Vec<wgpu::Buffer>,
+    /// Choices that may still be begun for this reply.
+    wanted: usize,
+    /// Tokens read, those of steps under way included.
     len: u32,
     /// How far the caches have ever been written: rings have forgotten what lies further back than they are long.
-    written: u32,
+    written: Cell<u32>,
 }
 
 /// The table of one way to rotate.
@@ -217,6 +234,8 @@ impl GpuState {
         }
         let output = graph.value(graph.output()).shape;
         let most = 4 * u64::from(output.width) * output.rows.count(MOST_ROWS as usize) as u64;
+        let result = gpu.storage("output", most)?;
+        let sampler = SampleLoop::new(gpu, &result, output.width, &tokens)?;
         let read = gpu.buffer("read", most, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
         let step_group = model.pipelines.step_group(gpu, &step);
         let plans = BTreeMap::new();
@@ -229,9 +248,14 @@ impl GpuState {
             turn_buffers,
             caches,
             plans,
+            output: result,
             read,
+            sampler,
+            choices: VecDeque::new(),
+            spare: Vec::new(),
+            wanted: 0,
             len: 0,
-            written: 0,
+            written: Cell::new(0),
         })
     }
 
@@ -248,15 +272,18 @@ impl GpuState {
     /// Forgets what follows the first `len` tokens; everything, if layers that slide have already forgotten what they
     /// would see then.
     pub fn truncate(&mut self, len: usize) {
+        // Steps under way end in vain: what they write lies behind what is remembered.
+        self.choices.clear();
+        self.wanted = 0;
         let len = self.len.min(len as u32);
         let caches = self.model.graph.caches().iter().zip(&self.model.capacities);
         let forgotten = caches.filter_map(|(cache, &capacity)| Some((cache.window?, capacity))).any(
             // What a row at `len` sees begins a window before it; what is still there begins a ring before the end.
-            |(window, capacity)| (len + 1).saturating_sub(window) + capacity < self.written,
+            |(window, capacity)| (len + 1).saturating_sub(window) + capacity < self.written.get(),
         );
         self.len = if forgotten { 0 } else { len };
         if self.len == 0 {
-            self.written = 0;
+            self.written.set(0);
         }
     }
 
@@ -265,14 +292,14 @@ impl GpuState {
         MOST_ROWS as usize
     }
 
-    /// Tokens in the vocabulary: columns of the output.
-    pub fn vocabulary(&self) -> usize {
-        self.output_shape().1
+    /// Tokens that a conversation may have.
+    pub fn context(&self) -> usize {
+        self.model.options.context as usize
     }
 
-    fn output_shape(&self) -> (Value, usize) {
-        let graph = &self.model.graph;
-        (graph.output(), graph.value(graph.output()).shape.width as usize)
+    /// Tokens in the vocabulary: columns of the output.
+    pub fn vocabulary(&self) -> usize {
+        self.model.graph.value(self.model.graph.output()).shape.width as usize
     }
 
     /// Makes the plan for steps of so many rows, if it is not there.
@@ -287,6 +314,7 @@ impl GpuState {
             pipelines: &model.pipelines,
             caches: &self.caches,
             tokens: &self.tokens,
+            output: &self.output,
             turns: &self.turn_buffers,
         };
         let plan = Plan::bind(&around, &*model.program(rows)?)?;
@@ -306,6 +334,91 @@ impl GpuState {
 
     /// Reads `ids` and gives the graph's output, row by row. If it fails or is dropped, nothing was read.
     pub async fn step(&mut self, ids: &[u32]) -> Result<Vec<f32>, GpuError> {
+        let size = self.write_ids(ids)?;
+        let output = self.model.graph.value(self.model.graph.output()).shape;
+        let bytes = 4 * u64::from(output.width) * output.rows.count(ids.len()) as u64;
+        let submission = self.submit(size, false, Some((&self.output, &self.read, bytes)));
+        let logits = readback::floats(&self.model.gpu, &self.read, bytes, submission).await?;
+        self.len += size.rows;
+        Ok(logits)
+    }
+
+    /// Reads `ids` and chooses a token after them, and one after another, up to `most`, while steps are under way
+    /// already for those that [`next_token`](Self::next_token) has not asked for.
+    ///
+    /// `history` is what was read before, with `ids` at its end: penalties look back on it.
+    pub async fn begin(
+        &mut self,
+        ids: &[u32],
+        sampling: &Sampling,
+        history: &[u32],
+        most: usize,
+    ) -> Result<(), GpuError> {
+        let before = self.len;
+        let result = self.read_and_choose(ids, sampling, history, most).await;
+        if result.is_err() {
+            self.truncate(before as usize);
+        }
+        result
+    }
+
+    async fn read_and_choose(
+        &mut self,
+        ids: &[u32],
+        sampling: &Sampling,
+        history: &[u32],
+        most: usize,
+    ) -> Result<(), GpuError> {
+        self.sampler.begin(&self.model.gpu, &self.model.pipelines, sampling, history)?;
+        let rest = ids.len().saturating_sub(1) / MOST_ROWS as usize * MOST_ROWS as usize;
+        let (first, last) = ids.split_at(rest);
+        for ids in first.chunks(MOST_ROWS as usize) {
+            let size = self.write_ids(ids)?;
+            let choice = self.choose(size, false);
+            self.len += size.rows;
+            // One chunk after another: a reply that is dropped should not leave the GPU busy for long.
+            let (_, buffer) = choice.words(&self.model.gpu).await?;
+            self.spare.push(buffer);
+        }
+        let size = self.write_ids(last)?;
+        let choice = self.choose(size, true);
+        self.choices.push_back(choice);
+        self.len += size.rows;
+        self.wanted = most.saturating_sub(1);
+        self.run_ahead()
+    }
+
+    /// The next token, which is read already or will be by a step under way.
+    pub async fn next_token(&mut self) -> Result<u32, GpuError> {
+        self.run_ahead()?;
+        let cached = self.len() - self.choices.len();
+        let choice = self.choices.pop_front();
+        let choice = choice.ok_or(GpuError::Unsupported { operation: "a token after the last" })?;
+        let (words, buffer) = choice.words(&self.model.gpu).await?;
+        self.spare.push(buffer);
+        match words[..] {
+            [token, 0, ..] => Ok(token),
+            [_, 1, ..] => Err(GpuError::NotANumber { cached }),
+            _ => Err(GpuError::NothingLeft { vocabulary: self.model.vocabulary }),
+        }
+    }
+
+    /// Begins steps for tokens that nobody has seen yet, each of which reads what the one before it chose.
+    fn run_ahead(&mut self) -> Result<(), GpuError> {
+        while self.choices.len() < AHEAD && self.wanted > 0 && self.len < self.model.options.context {
+            self.prepare(1)?;
+            let size = StepSize { rows: 1, position: self.len };
+            self.write_step(size);
+            let choice = self.choose(size, true);
+            self.choices.push_back(choice);
+            self.len += 1;
+            self.wanted -= 1;
+        }
+        Ok(())
+    }
+
+    /// Checks a step's tokens and writes what the step reads.
+    fn write_ids(&mut self, ids: &[u32]) -> Result<StepSize, GpuError> {
         let context = self.model.options.context as usize;
         if ids.is_empty() || ids.len() > MOST_ROWS as usize || self.len() + ids.len() > context {
             return Err(GpuError::StepSize { rows: ids.len(), cached: self.len(), context });
@@ -314,26 +427,43 @@ impl GpuState {
         if let Some(&id) = ids.iter().find(|&&id| id >= vocabulary) {
             return Err(GpuError::UnknownToken { id, vocabulary });
         }
-        let rows = ids.len() as u32;
-        self.prepare(plan_rows(rows))?;
-        let plan = &self.plans[&plan_rows(rows)];
-        let gpu = &self.model.gpu;
-        let size = StepSize { rows, position: self.len };
-        gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(ids));
+        let size = StepSize { rows: ids.len() as u32, position: self.len };
+        self.prepare(plan_rows(size.rows))?;
+        self.model.gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(ids));
         self.write_step(size);
-        let output = self.model.graph.value(self.model.graph.output()).shape;
-        let bytes = 4 * u64::from(output.width) * output.rows.count(rows as usize) as u64;
+        Ok(size)
+    }
+
+    /// A step, after which a token is chosen if asked for; what was chosen last is on its way back.
+    fn choose(&mut self, size: StepSize, chooses: bool) -> Readback {
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let read = self.spare.pop().unwrap_or_else(|| self.model.gpu.buffer("choice", CHOICE_BYTES, usage));
+        let submission = self.submit(size, chooses, Some((self.sampler.chosen(), &read, CHOICE_BYTES)));
+        Readback::start(read, CHOICE_BYTES, submission)
+    }
+
+    /// Records and submits a step, with a copy of something at its end.
+    fn submit(
+        &self,
+        size: StepSize,
+        chooses: bool,
+        copy: Option<(&wgpu::Buffer, &wgpu::Buffer, u64)>,
+    ) -> wgpu::SubmissionIndex {
+        let gpu = &self.model.gpu;
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            plan.record(&mut pass, &self.step_group, size);
+            self.plans[&plan_rows(size.rows)].record(&mut pass, &self.step_group, size);
+            if chooses {
+                self.sampler.record(&mut pass);
+            }
         }
-        encoder.copy_buffer_to_buffer(&plan.output, 0, &self.read, 0, bytes);
-        gpu.queue.submit([encoder.finish()]);
-        self.written = self.written.max(self.len + rows);
-        let logits = readback::floats(gpu, &self.read, bytes).await?;
-        self.len += rows;
-        Ok(logits)
+        if let Some((from, to, bytes)) = copy {
+            encoder.copy_buffer_to_buffer(from, 0, to, 0, bytes);
+        }
+        let submission = gpu.queue.submit([encoder.finish()]);
+        self.written.set(self.written.get().max(size.position + size.rows));
+        submission
     }
 }
 
@@ -354,7 +484,7 @@ impl GpuState {
         let ids = vec![0u32; rows as usize];
         gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(&ids));
         self.write_step(size);
-        self.written = self.written.max(self.len + rows);
+        self.written.set(self.written.get().max(self.len + rows));
         let times = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
             label: Some("times"),
             ty: wgpu::QueryType::Timestamp,
@@ -371,8 +501,8 @@ impl GpuState {
             plan.record_timed(&mut encoder, &self.step_group, size, &times, first, count);
             encoder.resolve_query_set(&times, 0..2 * count as u32, &resolved, 0);
             encoder.copy_buffer_to_buffer(&resolved, 0, &read, 0, 16 * count as u64);
-            gpu.queue.submit([encoder.finish()]);
-            let words = readback::floats(gpu, &read, 16 * count as u64).await?;
+            let submission = gpu.queue.submit([encoder.finish()]);
+            let words = readback::floats(gpu, &read, 16 * count as u64, submission).await?;
             let ticks: &[u64] = &bytemuck::cast_slice::<f32, u32>(&words)
                 .chunks(2)
                 .map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32)

@@ -71,8 +71,8 @@ impl<'g> SampleLab<'g> {
             encoder.copy_buffer_to_buffer(self.choice.chosen(), 0, &read, at, 8);
             encoder.copy_buffer_to_buffer(&self.tokens, 0, &read, at + 8, 4);
         }
-        self.gpu.queue.submit([encoder.finish()]);
-        let words = readback::floats(self.gpu, &read, read.size()).await?;
+        let submission = self.gpu.queue.submit([encoder.finish()]);
+        let words = readback::floats(self.gpu, &read, read.size(), submission).await?;
         let words: Vec<u32> = words.into_iter().map(f32::to_bits).collect();
         let chosen = words.as_chunks().0.iter();
         Ok(chosen.map(|&[token, status, input]| Chosen { token, status, input }).collect())
