@@ -190,7 +190,13 @@ fn tokens_are_those_of_the_sampler_with_a_vocabulary_of_40003() {
 
 #[test]
 fn tokens_are_those_of_the_sampler_with_the_vocabulary_of_gemma() {
-    check(262_144, 24, 4);
+    check(262_144, 20, 4);
+}
+
+/// More blocks than lanes.
+#[test]
+fn tokens_are_those_of_the_sampler_with_a_vocabulary_of_600003() {
+    check(600_003, 10, 2);
 }
 
 /// Tokens enter the window, are seen several times there, and leave it again.

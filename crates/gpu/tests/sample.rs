@@ -131,7 +131,7 @@ fn the_likeliest_token_is_the_first_of_the_largest() {
 fn what_is_not_a_number_and_what_leaves_nothing_has_a_status() {
     let gpu = gpu();
     let mut labs = Labs::new(&gpu);
-    for vocabulary in [1, 5, 2000] {
+    for vocabulary in [1, 2000] {
         for sampling in ways() {
             for at in [0, vocabulary - 1] {
                 for nan in [f32::NAN, -f32::NAN] {

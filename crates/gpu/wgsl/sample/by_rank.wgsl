@@ -126,6 +126,9 @@ fn keep(kind: u32, goal: vec2<u32>, lane: u32) {
 
 /// How many tokens of a block have at least this key: at least `least`, and at most `most`.
 fn first_below(block: u32, least: u32, most: u32, key: u32) -> u32 {
+    // Most keys are far above those of a block, or far below: its ends tell.
+    if least == most || order[block * BLOCK + least].y < key { return least; }
+    if order[block * BLOCK + most - 1u].y >= key { return most; }
     var start = least;
     var end = most;
     while start < end {

@@ -10,9 +10,11 @@
 @group(1) @binding(4) var<storage, read_write> gathered: array<vec2<u32>>;
 
 const LOWEST = vec2<u32>(0u, IMPOSSIBLE + 1u);
-const ROUNDS: u32 = 66u;    // halvings of 64 bits, and the look at all of them before
+const NEAR: u32 = 12u;              // rounds in which the middle is that of the logits
+const ROUNDS: u32 = NEAR + 66u;     // and then that of the ranks: 64 bits can be halved as often
 const EACH: u32 = CAPACITY / LANES;
-const AHEAD: u32 = 4u;      // logits that a lane asks for before it looks at the first
+const AHEAD: u32 = 8u;              // logits that a lane asks for before it looks at the first
+const FIRSTS: u32 = MAXIMA / LANES;
 
 var<workgroup> groups: array<u32, CAPACITY>;
 var<workgroup> reached: array<atomic<u32>, ROUNDS>;
@@ -23,6 +25,8 @@ var<workgroup> count: atomic<u32>;
 var<workgroup> shared_word: u32;
 var<workgroup> kept: u32;
 var<workgroup> token: u32;
+
+var<private> firsts: array<vec2<u32>, FIRSTS>;    // the maxima of a lane
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(local_invocation_index) lane: u32) {
@@ -37,10 +41,10 @@ fn main(@builtin(local_invocation_index) lane: u32) {
 
     var least = 0xffffffffu;
     var most = 0u;
-    for (var at = lane; at < MAXIMA; at += LANES) {
-        let key = maxima[at].y;
-        least = min(least, key);
-        most = max(most, key);
+    for (var i = 0u; i < FIRSTS; i++) {
+        firsts[i] = maxima[i * LANES + lane];
+        least = min(least, firsts[i].y);
+        most = max(most, firsts[i].y);
     }
     atomicMin(&smallest, least);
     atomicMax(&largest, most);
@@ -49,10 +53,10 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     let highest = vec2<u32>(0xffffffffu, atomicLoad(&largest));
     // A few groups more cost less to look at than to tell apart.
     let room = min(params.top_k + params.top_k / 4u + 32u, CAPACITY);
-    let enough = threshold(false, MAXIMA, room, vec2<u32>(0u, least_key), highest, lane);
+    let enough = threshold(false, 0u, room, vec2<u32>(0u, least_key), highest, lane);
 
-    for (var at = lane; at < MAXIMA; at += LANES) {
-        if !long_less(maxima[at], enough) { groups[atomicAdd(&group_count, 1u)] = at; }
+    for (var i = 0u; i < FIRSTS; i++) {
+        if !long_less(firsts[i], enough) { groups[atomicAdd(&group_count, 1u)] = i * LANES + lane; }
     }
     workgroupBarrier();
     gather(atomicLoad(&group_count) * DEPTH, enough, lane);
@@ -88,7 +92,8 @@ fn uniform_word(word: u32, lane: u32) -> u32 {
 }
 
 /// A rank that at least top_k ranks reach, and at most `room`, if that many reach `least`. Otherwise the lowest there is:
-/// not even all maxima are enough then, and every token is to be looked at.
+/// not even all maxima are enough then, and every token is to be looked at. The ranks are the maxima, or the first
+/// `length` of those gathered.
 fn threshold(second: bool, length: u32, room: u32, least: vec2<u32>, most: vec2<u32>, lane: u32) -> vec2<u32> {
     if lane < ROUNDS { atomicStore(&reached[lane], 0u); }
     workgroupBarrier();
@@ -97,10 +102,10 @@ fn threshold(second: bool, length: u32, room: u32, least: vec2<u32>, most: vec2<
     var pivot = least;
     for (var round = 0u; round < ROUNDS; round++) {
         var mine = 0u;
-        for (var at = lane; at < length; at += LANES) {
-            var rank = NOTHING;
-            if second { rank = gathered[at]; } else { rank = maxima[at]; }
-            mine += select(1u, 0u, long_less(rank, pivot));
+        if second {
+            for (var at = lane; at < length; at += LANES) { mine += select(1u, 0u, long_less(gathered[at], pivot)); }
+        } else {
+            for (var i = 0u; i < FIRSTS; i++) { mine += select(1u, 0u, long_less(firsts[i], pivot)); }
         }
         atomicAdd(&reached[round], mine);
         workgroupBarrier();
@@ -109,12 +114,21 @@ fn threshold(second: bool, length: u32, room: u32, least: vec2<u32>, most: vec2<
         if round == 0u && all < params.top_k { low = LOWEST; }
         let fits = all <= room && (all >= params.top_k || round == 0u);
         if uniform_word(select(0u, 1u, fits || !long_less(low, high)), lane) == 1u { break; }
-        // Halfway, rounded up.
-        let span = long_subtract(high, low);
-        pivot = long_add(low, vec2<u32>((span.x >> 1u) | (span.y << 31u), span.y >> 1u));
-        pivot = long_add(pivot, vec2<u32>(span.x & 1u, 0u));
+        pivot = between(low, high, round < NEAR);
     }
     return low;
+}
+
+/// A rank above `low` and not above `high`, in the middle of them: of their logits, which finds a number of tokens
+/// soonest; or of their bits, which finds everything in the end.
+fn between(low: vec2<u32>, high: vec2<u32>, near: bool) -> vec2<u32> {
+    if near && high.y < CERTAIN {
+        let key = key_of(bitcast<u32>(0.5 * logit_of(low.y) + 0.5 * logit_of(high.y)));
+        if key > low.y && key <= high.y { return vec2<u32>(0u, key); }
+    }
+    let span = long_subtract(high, low);
+    let half = vec2<u32>((span.x >> 1u) | (span.y << 31u), span.y >> 1u);
+    return long_add(low, long_add(half, vec2<u32>(span.x & 1u, 0u)));
 }
 
 /// Gathers the tokens of the chosen groups that reach `enough`.
