@@ -37,7 +37,7 @@ pub(crate) async fn load(
         BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
         BackendChoice::Gpu => {
             let gpu = Gpu::open(&GpuOptions::default()).await?;
-            Ok(Engine::load_on(gpu, opened.model, &options).await?)
+            Ok(Engine::load_on(gpu, opened.model, &options, &mut |_, _| {}).await?)
         }
     }
 }

@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) context: usize,
     pub(crate) prompts: Variant,
+    #[cfg(feature = "gpu")]
+    gpu: Option<Rc<rullama_gpu::GpuModel>>,
 }
 
 impl Engine {
@@ -92,12 +94,13 @@ impl Engine {
     }
 
     /// Checks a model and uploads it to a GPU. Without a context in the options, conversations may have 4096 tokens,
-    /// because there is memory set aside for each.
+    /// because there is memory set aside for each. `progress` is told how many bytes of how many are uploaded.
     #[cfg(feature = "gpu")]
     pub async fn load_on(
         gpu: rullama_gpu::Gpu,
         model: Model,
         options: &LoadOptions,
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
         const CONTEXT: u32 = 4096;
         let checked = Checked::new(&model, options)?;
@@ -106,8 +109,20 @@ impl Engine {
             Some(_) => checked.context,
         };
         let model = Rc::new(model);
-        let backend = crate::gpu::GpuBackend::load(gpu, model, &checked.config, context, options.kv).await?;
-        Ok(Checked { context, ..checked }.with(Box::new(backend)))
+        let backend =
+            crate::gpu::GpuBackend::load(gpu, model, &checked.config, context, options.kv, progress).await?;
+        let loaded = backend.model();
+        let mut engine = Checked { context, ..checked }.with(Box::new(backend));
+        if let Some(inner) = Rc::get_mut(&mut engine.inner) {
+            inner.gpu = Some(loaded);
+        }
+        Ok(engine)
+    }
+
+    /// The model on the GPU, where it is on one: what its plans do, what was converted.
+    #[cfg(feature = "gpu")]
+    pub fn gpu_model(&self) -> Option<Rc<rullama_gpu::GpuModel>> {
+        self.inner.gpu.clone()
     }
 
     /// Checks a model and makes it ready to run on the backend that `make` makes for it.
@@ -168,7 +183,16 @@ impl Checked {
 
     fn with(self, backend: Box<dyn Backend>) -> Engine {
         let Self { config, tokenizer, context, prompts } = self;
-        Engine { inner: Rc::new(Inner { config, tokenizer, backend, context, prompts }) }
+        let inner = Inner {
+            config,
+            tokenizer,
+            backend,
+            context,
+            prompts,
+            #[cfg(feature = "gpu")]
+            gpu: None,
+        };
+        Engine { inner: Rc::new(inner) }
     }
 }
 

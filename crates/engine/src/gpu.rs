@@ -20,6 +20,7 @@ impl GpuBackend {
         config: &Config,
         context: usize,
         kv: KvFormat,
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
         let cache = match kv {
             KvFormat::F32 => CacheFormat::F32,
@@ -28,8 +29,14 @@ impl GpuBackend {
         };
         let graph = text(&model, config, Outputs::Last)?;
         let options = ModelOptions::default().context(context as u32).cache(cache);
-        let model = GpuModel::load(gpu, &model, graph, options, &mut |_, _| {}).await.map_err(failed)?;
+        let model = GpuModel::load(gpu, &model, graph, options, progress).await.map_err(failed)?;
         Ok(Self { model: Rc::new(model) })
+    }
+}
+
+impl GpuBackend {
+    pub(crate) fn model(&self) -> Rc<GpuModel> {
+        self.model.clone()
     }
 }
 

@@ -110,6 +110,27 @@ impl GpuModel {
         Ok(Self { gpu, graph, manifest, weights, pipelines, options, capacities, vocabulary, programs })
     }
 
+    /// What a step of `rows` rows after `position` others would do on this GPU. Reads no weights.
+    pub async fn plan(
+        gpu: &Gpu,
+        model: &Model,
+        graph: &Graph,
+        options: &ModelOptions,
+        rows: u32,
+        position: u32,
+    ) -> Result<PlanReport, GpuError> {
+        let manifest = Manifest::read(model, graph, gpu.largest_binding()).await?;
+        let target = Target {
+            graph,
+            manifest: &manifest,
+            cache_format: options.cache,
+            capacities: &capacities(graph, options.context),
+            subgroup: gpu.profile().subgroup(),
+            fused: options.fused,
+        };
+        Ok(PlanReport::new(&lower(target, plan_rows(rows))?, StepSize { rows, position }))
+    }
+
     /// The GPU it is on.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu
@@ -118,6 +139,11 @@ impl GpuModel {
     /// Tokens a step may have.
     pub fn rows_at_once(&self) -> usize {
         MOST_ROWS as usize
+    }
+
+    /// Bytes of weights on the GPU.
+    pub fn weight_bytes(&self) -> u64 {
+        self.manifest.bytes()
     }
 
     /// Tensors that are kept in another format than the file's.
