@@ -76,6 +76,8 @@ files! {
         Planes => "shared/planes.wgsl",
         LinearParams => "shared/linear_params.wgsl",
         Gelu => "shared/gelu.wgsl",
+        FloatArithmetic => "arithmetic/float.wgsl",
+        IntegerArithmetic => "arithmetic/integer.wgsl",
         PlainEntry => "entry/plain.wgsl",
         PlainInput => "input/plain.wgsl",
         MergedInput => "input/merged.wgsl",

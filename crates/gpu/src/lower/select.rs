@@ -1,5 +1,6 @@
 //! Which kernel computes a stage, with which constants, in how many workgroups. The one place where that is decided.
 
+use rullama_gguf::Format;
 use rullama_graph::{Rows, Value};
 
 use super::{
@@ -173,7 +174,9 @@ impl Lowering<'_> {
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
             let shape = RowShape::new(info.width, outputs, together, target.subgroup);
-            spec = shape.constants(spec.with(Fragment::PlainEntry), target.subgroup);
+            let integer = target.subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(packed.packing.format);
+            let arithmetic = if integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
+            spec = shape.constants(spec.with(Fragment::PlainEntry).with(arithmetic), target.subgroup);
             let x = shape.workgroups(outputs);
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
         }
@@ -265,6 +268,15 @@ impl Lowering<'_> {
         self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
         Ok(())
     }
+}
+
+/// Whether the quants of a format are whole numbers.
+fn has_bytes(format: Format) -> bool {
+    use Format as F;
+    matches!(
+        format,
+        F::Q4_0 | F::Q4_1 | F::Q5_0 | F::Q5_1 | F::Q8_0 | F::Q2_K | F::Q3_K | F::Q4_K | F::Q5_K | F::Q6_K | F::MXFP4
+    )
 }
 
 /// How a product of one row or a few is split.
