@@ -125,6 +125,7 @@ impl GpuModel {
             manifest: &manifest,
             cache_format: options.cache,
             capacities: &capacities(graph, options.context),
+            workgroup_memory: gpu.profile().workgroup_memory,
             subgroup: gpu.profile().subgroup(),
             fused: options.fused,
         };
@@ -168,6 +169,7 @@ impl GpuModel {
             manifest: &self.manifest,
             cache_format: self.options.cache,
             capacities: &self.capacities,
+            workgroup_memory: self.gpu.profile().workgroup_memory,
             subgroup: self.gpu.profile().subgroup(),
             fused: self.options.fused,
         }

@@ -13,11 +13,18 @@ use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles, attention::RowAttenti
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
 
-/// Chunks of 32 values of x that a product stages at once: 12 KiB of the 16 that WebGPU guarantees.
-const PIECE_CHUNKS: u32 = 96;
+/// Bytes of workgroup memory that a product leaves for other things than x.
+const OTHER_MEMORY: u32 = 1024;
+
+/// Bytes that a chunk of 32 values of x takes there: as it is, and in fixed point.
+const FLOAT_CHUNK: u32 = 128;
+const INTEGER_CHUNK: u32 = 80;
+
+/// More workgroup memory than this leaves room for too few workgroups.
+const MOST_MEMORY: u32 = 40 << 10;
 
 /// Workgroups of a product that are at work at once on a large GPU.
-const BUSY_WORKGROUPS: u32 = 528;
+const BUSY_WORKGROUPS: u32 = 264;
 
 /// Rows for which a product reads each weight once; beyond, tiles do better.
 pub(crate) const FEW_ROWS: u32 = 8;
@@ -173,9 +180,11 @@ impl Lowering<'_> {
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
-            let shape = RowShape::new(info.width, outputs, together, target.subgroup);
             let integer = target.subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(packed.packing.format);
             let arithmetic = if integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
+            let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
+            let room = (target.workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / together;
+            let shape = RowShape::new(info.width, outputs, together, room, target.subgroup);
             spec = shape.constants(spec.with(Fragment::PlainEntry).with(arithmetic), target.subgroup);
             let x = shape.workgroups(outputs);
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
@@ -294,7 +303,7 @@ struct RowShape {
 }
 
 impl RowShape {
-    fn new(width: u32, outputs: u32, rows: u32, subgroup: Option<u32>) -> Self {
+    fn new(width: u32, outputs: u32, rows: u32, room: u32, subgroup: Option<u32>) -> Self {
         let chunks = width / 32;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let parts = match chunks {
@@ -305,7 +314,9 @@ impl RowShape {
         };
         // Lanes of one subgroup need no barrier to add up.
         let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
-        let piece = chunks.min(PIECE_CHUNKS / rows.next_power_of_two());
+        // Whole rounds of all lanes, so that what a lane makes of x is in the same place in every piece.
+        let round = LANES / 8;
+        let piece = if chunks < room { chunks } else { (room - 1) / round * round };
         // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
         // once on a large GPU.
         let tiles =
