@@ -20,11 +20,14 @@ const OTHER_MEMORY: u32 = 1024;
 const FLOAT_CHUNK: u32 = 128;
 const INTEGER_CHUNK: u32 = 80;
 
+/// Chunks of x that are staged at once at most: as many as give each lane a few loads to wait for.
+const PIECE_CHUNKS: u32 = 128;
+
 /// More workgroup memory than this leaves room for too few workgroups.
 const MOST_MEMORY: u32 = 40 << 10;
 
 /// Workgroups of a product that are at work at once on a large GPU.
-const BUSY_WORKGROUPS: u32 = 264;
+const BUSY_WORKGROUPS: u32 = 528;
 
 /// Rows for which a product reads each weight once; beyond, tiles do better.
 pub(crate) const FEW_ROWS: u32 = 8;
@@ -314,9 +317,14 @@ impl RowShape {
         };
         // Lanes of one subgroup need no barrier to add up.
         let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
-        // Whole rounds of all lanes, so that what a lane makes of x is in the same place in every piece.
+        // Equal pieces of whole rounds of all lanes if possible, so that what a lane makes of x is in the same place in
+        // every piece.
         let round = LANES / 8;
-        let piece = if chunks < room { chunks } else { (room - 1) / round * round };
+        let most = (room - 1).min(PIECE_CHUNKS);
+        let equal = (1..=8).map(|pieces| chunks / pieces).find(|&piece| {
+            chunks.is_multiple_of(piece) && piece <= most && (piece == chunks || piece.is_multiple_of(round))
+        });
+        let piece = equal.unwrap_or(most / round * round);
         // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
         // once on a large GPU.
         let tiles =
