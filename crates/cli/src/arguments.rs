@@ -55,6 +55,29 @@ pub(crate) enum Command {
     ///
     /// What does not apply is null, and "profile" is there if it was asked for.
     Bench(BenchArguments),
+    /// Compare what the GPU computes with the CPU, or with Ollama or llama.cpp
+    ///
+    /// Continues each prompt greedily on both sides. A verdict is `equal`, `equal within margin` where tokens differ
+    /// only at places where the other side's two best tokens are closer than the tolerance, or `different`, which
+    /// makes the exit status 1. With --json:
+    ///
+    /// {"model", "device", "against", "compared": "tokens" or "text", "tolerance", "verdict", "prompts": [{"prompt",
+    /// "prompt_tokens", "verdict", "tokens", "first_difference": {"index", "ours": {"id", "text"}, "reference":
+    /// {"id", "text"}, "margin"}, "logit_distance", "logprob_distance", "positions", "positions_different",
+    /// "positions_outside_margin", "ours", "reference"}]}
+    ///
+    /// Distances are the largest of all positions, both sides reading the other side's tokens. A server gives no
+    /// logits: llama.cpp tells tokens and log-probabilities, Ollama text and perhaps log-probabilities. What is
+    /// not known is null.
+    Parity(ParityArguments),
+    /// Show what the GPU of this machine can do, and whether it computes correctly
+    ///
+    /// The exit status is 1 if there is no GPU or a test fails. With --json:
+    ///
+    /// {"ok", "adapter": {"name", "backend"}, "limits": {"largest_binding", "largest_buffer", "workgroup_memory"},
+    /// "features": {"subgroups", "half_precision", "timestamps"}, "kernels": [{"step", "kernel", "count"}],
+    /// "self_tests": [{"name", "passed", "detail"}], "bandwidth_bytes_per_s"}
+    Doctor(DoctorArguments),
     /// Write a model with random weights, for tests and measurements
     ///
     /// The file has the names, shapes, formats, metadata and tokenizer layout of a released model, and
@@ -340,6 +363,61 @@ pub(crate) struct BenchArguments {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParityArguments {
+    #[arg(help = MODEL_HELP)]
+    pub(crate) model: OsString,
+    /// What the GPU is compared with: cpu, or the address of a server of Ollama or llama.cpp
+    #[arg(long, value_name = "cpu|URL", default_value = "cpu", value_parser = against)]
+    pub(crate) against: Against,
+    /// The model's name on an Ollama server [default: its name in the store]
+    #[arg(long = "model", value_name = "NAME", id = "server_model")]
+    pub(crate) server_model: Option<String>,
+    /// A file with one prompt on each line, or a JSON list of prompts; - for standard input [default: a handful]
+    #[arg(long, value_name = "F")]
+    pub(crate) prompts: Option<PathBuf>,
+    /// Most tokens to compare of each prompt's continuation
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: u32,
+    /// How close the two best logits may be for either of them to be right
+    #[arg(long, value_name = "T", default_value_t = 0.05, value_parser = finite)]
+    pub(crate) tolerance: f32,
+    /// How keys and values are kept on the GPU [default: f16]
+    #[arg(long, value_enum)]
+    pub(crate) kv: Option<KvChoice>,
+    /// MiB of weights that are held in memory on the CPU; the others are read again for each token
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub(crate) weight_memory: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What the GPU is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Against {
+    Cpu,
+    /// A server, by its address without a slash at the end.
+    Server(String),
+}
+
+fn against(text: &str) -> Result<Against, String> {
+    match text {
+        "cpu" => Ok(Against::Cpu),
+        url if url.starts_with("http://") || url.starts_with("https://") => {
+            Ok(Against::Server(url.trim_end_matches('/').to_owned()))
+        }
+        _ => Err("`cpu` or an address that begins with http:// was expected".to_owned()),
+    }
 }
 
 /// Token ids.

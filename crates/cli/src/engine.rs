@@ -37,6 +37,12 @@ pub(crate) async fn load(
     }
 }
 
+/// Opens the GPU for a command that is about nothing else, and says so where there is none.
+pub(crate) async fn open_gpu(why: &str) -> Result<Gpu, Failure> {
+    let failed = |error| Failure::from(error).hint(format!("{why}; install a driver for Vulkan"));
+    Gpu::open(&GpuOptions::default()).await.map_err(failed)
+}
+
 /// How keys and values are kept, where the command line leaves it open.
 pub(crate) fn kv_format(choice: Option<KvChoice>, backend: BackendChoice) -> KvFormat {
     match (choice, backend) {

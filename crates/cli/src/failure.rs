@@ -138,15 +138,24 @@ impl From<OptionError> for Failure {
 
 impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Self {
-        let hint = match &error {
-            GpuError::NoAdapter { .. } | GpuError::NoDevice { .. } => {
-                Some("install a driver for Vulkan, or use --backend cpu, which is exact and slow".to_owned())
+        match &error {
+            GpuError::NoAdapter { reason } => {
+                // What was left out of this program is of no interest on this machine.
+                let said: Vec<&str> =
+                    reason.split([',', ';']).filter(|part| !part.ends_with("not compiled in")).collect();
+                Self::new(format!("no GPU adapter was found: {}", said.join(";"))).hint(NO_GPU_HINT)
             }
-            error => step_hint(error.code()),
-        };
-        Self::of(error, hint)
+            GpuError::NoDevice { .. } => Self::of(error, Some(NO_GPU_HINT.to_owned())),
+            other => {
+                let hint = step_hint(other.code());
+                Self::of(error, hint)
+            }
+        }
     }
 }
+
+/// What to do without a GPU.
+const NO_GPU_HINT: &str = "install a driver for Vulkan, or use --backend cpu, which is exact and slow";
 
 impl From<GemmaError> for Failure {
     fn from(error: GemmaError) -> Self {

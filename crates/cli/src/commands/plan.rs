@@ -2,10 +2,10 @@
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
-use rullama_gpu::{DispatchReport, Gpu, GpuModel, GpuOptions, ModelOptions, PlanReport};
+use rullama_gpu::{DispatchReport, GpuModel, ModelOptions, PlanReport};
 use serde_json::{Value, json};
 
-use crate::{failure::Failure, output};
+use crate::{engine, failure::Failure, output};
 
 /// A plan, for whom, and of what.
 pub(super) struct PlanListing {
@@ -24,9 +24,7 @@ impl PlanListing {
             let message = format!("the step ends after {end} tokens; the model was made for {most}");
             return Err(Failure::new(message).hint("give a smaller --position"));
         }
-        let gpu = Gpu::open(&GpuOptions::default()).await.map_err(|error| {
-            Failure::from(error).hint("a plan is made for a GPU; install a driver for Vulkan")
-        })?;
+        let gpu = engine::open_gpu("a plan is made for a GPU").await?;
         let graph = text(model, &config, Outputs::Last)?;
         let options = ModelOptions::default();
         let context = options.context.max(end).min(config.context_length);
