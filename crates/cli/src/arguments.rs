@@ -340,7 +340,7 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub(crate) generate: u32,
     /// Tokens read before, separated by commas; each is measured
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "0")]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "0,4096")]
     pub(crate) depth: Vec<u32>,
     /// Repetitions
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..))]

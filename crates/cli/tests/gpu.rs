@@ -133,8 +133,7 @@ fn speed_is_measured_on_the_cpu() {
     let output = rullama(&[&arguments[..], &["--profile"]].concat(), &[]);
     assert_eq!(output.status.code(), Some(2));
     // What is measured has to fit.
-    let output = rullama(&[&arguments[..], &["--depth", "40", "--context", "32"]].concat(), &[]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(rullama(&deep, &[]).status.code(), Some(1));
 }
 
 #[test]

@@ -304,7 +304,7 @@ pub(super) fn top_two_margin(logits: &[f32], suppressed: &[u32]) -> Option<f32> 
             first = first.max(logit);
         }
     }
-    second.is_finite().then(|| first - second)
+    second.is_finite().then_some(first - second)
 }
 
 /// The logarithm of the softmax.

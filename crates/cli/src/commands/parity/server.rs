@@ -37,7 +37,7 @@ impl Server {
             client.map_err(|error| Failure::new("the HTTP client cannot be set up").caused_by(error))?;
         let mut server = Self { client, url: url.to_owned(), kind: Kind::LlamaCpp };
         // Who refuses to talk at all is asked only once.
-        if let Some(version) = server.ask(Method::GET, "/api/version", None).await?.ok() {
+        if let Ok(version) = server.ask(Method::GET, "/api/version", None).await? {
             let version = version["version"].as_str().unwrap_or("of an unknown version").to_owned();
             let Some(model) = model else {
                 let failure = Failure::new("the name of the model on the Ollama server is not known");
