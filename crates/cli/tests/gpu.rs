@@ -120,8 +120,8 @@ fn speed_is_measured_at_each_depth() {
 #[test]
 fn speed_is_measured_on_the_cpu() {
     let micro = model("micro-e2b-Q8_0");
-    let arguments =
-        ["bench", &micro, "--backend", "cpu", "--prompt", "0", "--generate", "4", "--repeat", "1"];
+    let small = ["bench", &micro, "--backend", "cpu", "--prompt", "0", "--generate", "4", "--repeat", "1"];
+    let arguments = [&small[..], &["--depth", "0"]].concat();
     let found = json_of(&[&arguments[..], &["--json"]].concat());
     let result = &found["results"][0];
     assert_eq!((&found["backend"], &found["bandwidth_bytes_per_s"]), (&json!("cpu"), &Value::Null));
@@ -133,7 +133,10 @@ fn speed_is_measured_on_the_cpu() {
     let output = rullama(&[&arguments[..], &["--profile"]].concat(), &[]);
     assert_eq!(output.status.code(), Some(2));
     // What is measured has to fit.
-    assert_eq!(rullama(&deep, &[]).status.code(), Some(1));
+    assert_eq!(
+        rullama(&[&small[..], &["--depth", "40", "--context", "32"]].concat(), &[]).status.code(),
+        Some(1)
+    );
 }
 
 #[test]
