@@ -22,6 +22,8 @@
 //! Correct first: operations are not fused yet, and every step waits for its logits.
 
 pub mod attention;
+#[cfg(not(target_family = "wasm"))]
+mod bandwidth;
 mod device;
 mod error;
 mod kernel;
@@ -36,6 +38,8 @@ mod tiles;
 pub mod weights;
 
 pub use attention::CacheFormat;
+#[cfg(not(target_family = "wasm"))]
+pub use bandwidth::measure_bandwidth;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};

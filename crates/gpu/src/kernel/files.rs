@@ -54,6 +54,7 @@ files! {
         LinearRow => "kernel/linear_row.wgsl",
         Residual => "kernel/residual.wgsl",
         PerLayer => "kernel/per_layer.wgsl",
+        Read => "kernel/read.wgsl",
         SampleMaxima => "sample/maxima.wgsl",
         SampleGreedy => "sample/greedy.wgsl",
         SampleTopK => "sample/top_k.wgsl",
