@@ -32,26 +32,29 @@ fn main() -> Result<(), GpuError> {
     let sliding = AttendShape { heads: 8, kv_heads: 1, head_width: 256, mask: Mask::sliding(512) };
     let global = AttendShape { heads: 8, kv_heads: 1, head_width: 512, mask: Mask::GLOBAL };
     let contexts: &[u32] = if quick { &[1, 512] } else { &[1, 64, 512, 4096, 32768] };
+    let subgroup = gpu.profile().subgroup();
+    let layout = CacheFormat::F16;
     for (name, shape) in [("sliding 8/1×256, window 512", sliding), ("global 8/1×512", global)] {
-        for layout in if quick { &[CacheFormat::F16][..] } else { &[CacheFormat::F16, CacheFormat::Q8] } {
-            println!("\none row, {name}, {layout:?}");
-            for group in [1, 2, 4] {
-                for split_keys in [32, 64, 128] {
-                    for &context in contexts {
-                        let tuned = |owns| RowAttention {
-                            group_heads: group,
-                            split_keys,
-                            most_splits: shape.mask.window.map_or(64, |window| window / split_keys),
-                            ..RowAttention::new(shape, *layout, owns)
-                        };
-                        bench.row(&tuned(true), &tuned(false), context)?;
-                    }
-                }
+        println!("\none row, {name}, {layout:?}");
+        let defaults = |owns| RowAttention::new(shape, layout, owns, subgroup);
+        let RowAttention { parts, split_keys, most_splits, .. } = defaults(true);
+        let mut choices = vec![(parts, split_keys, most_splits)];
+        if !quick {
+            choices.extend([(parts / 2, split_keys, most_splits)]);
+            choices.extend(match shape.mask.window {
+                Some(window) => [(parts, 32, window / 32), (parts, 128, window / 128)],
+                None => [(parts, 64, 64), (parts, 64, 32)],
+            });
+        }
+        for (parts, split_keys, most_splits) in choices {
+            for &context in contexts {
+                let tuned = |owns| RowAttention { parts, split_keys, most_splits, ..defaults(owns) };
+                bench.row(&tuned(true), &tuned(false), context)?;
             }
-            println!("\n{ROWS} rows, {name}, {layout:?}");
-            for context in if quick { &[ROWS][..] } else { &[ROWS, 4096] } {
-                bench.tile(shape, *layout, *context)?;
-            }
+        }
+        println!("\n{ROWS} rows, {name}, {layout:?}");
+        for context in if quick { &[ROWS][..] } else { &[ROWS, 4096] } {
+            bench.tile(shape, layout, *context)?;
         }
     }
     Ok(())
@@ -121,8 +124,8 @@ impl Bench<'_> {
         let borrow = self.time(step, |copy| vec![attend(borrowing, copy)])?;
         let both = self.time(step, |copy| vec![attend(owning, copy), merge()])?;
         println!(
-            "  heads in {}s, splits of {:3} ({:2}), context {context:5}: own {own:6.2} µs, borrowed {borrow:6.2} µs, own and merge {both:6.2} µs",
-            owning.group_heads,
+            "  keys by {:2}, splits of {:3} ({:2}), context {context:5}: own {own:6.2} µs, borrowed {borrow:6.2} µs, own and merge {both:6.2} µs",
+            owning.parts,
             owning.split_keys,
             owning.splits(position),
         );

@@ -89,7 +89,8 @@ async fn decode(state: &mut GpuState, position: u32) -> Result<(), Box<dyn std::
         min_p: 0.0,
         random: [1, 2, 3, 4],
     };
-    for (name, sampling) in [("default", Sampling { temperature: 1.0, ..greedy.clone() }), ("greedy", greedy)] {
+    for (name, sampling) in [("default", Sampling { temperature: 1.0, ..greedy.clone() }), ("greedy", greedy)]
+    {
         state.begin(&[7], &sampling, &[7], TOKENS).await?;
         state.next_token().await?;
         let started = Instant::now();

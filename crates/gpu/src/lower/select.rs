@@ -284,7 +284,17 @@ fn has_bytes(format: Format) -> bool {
     use Format as F;
     matches!(
         format,
-        F::Q4_0 | F::Q4_1 | F::Q5_0 | F::Q5_1 | F::Q8_0 | F::Q2_K | F::Q3_K | F::Q4_K | F::Q5_K | F::Q6_K | F::MXFP4
+        F::Q4_0
+            | F::Q4_1
+            | F::Q5_0
+            | F::Q5_1
+            | F::Q8_0
+            | F::Q2_K
+            | F::Q3_K
+            | F::Q4_K
+            | F::Q5_K
+            | F::Q6_K
+            | F::MXFP4
     )
 }
 
