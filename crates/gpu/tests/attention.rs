@@ -478,17 +478,15 @@ fn a_row_of_a_global_layer() {
     with_and_without_subgroups(|lab, subgroup| {
         for layout in CacheFormat::ALL {
             // Each width is a kernel, which a software adapter takes long to compile.
-            for (shape, positions) in [
-                ([8, 1, 512], vec![0, 299]),
-                ([16, 8, 64], vec![0, 1, 63, 64, 700]),
-                ([8, 4, 128], vec![130]),
-            ] {
+            for (shape, positions) in [([8, 1, 512], vec![0, 299]), ([16, 8, 64], vec![0, 1, 63, 64, 700])] {
                 for position in positions {
                     let case = Case::new(layout, shape).global(position, 1);
                     check_row((lab, subgroup), &case, true, |_| {});
                 }
             }
         }
+        let case = Case::new(CacheFormat::F16, [8, 4, 128]).global(130, 1);
+        check_row((lab, subgroup), &case, true, |_| {});
     });
 }
 
@@ -518,7 +516,7 @@ fn an_odd_width() {
         for layout in [CacheFormat::F32, CacheFormat::F16] {
             check_row((lab, subgroup), &Case::new(layout, [4, 2, 40]).global(200, 1), true, |_| {});
         }
-        for (width, owns) in [(8, true), (200, true), (328, false)] {
+        for (width, owns) in [(200, true), (328, false)] {
             let case = Case::new(CacheFormat::F16, [3, 1, width]).sliding(50, 333, 1);
             check_row((lab, subgroup), &case, owns, |_| {});
         }
@@ -535,7 +533,7 @@ fn an_odd_width() {
 #[test]
 fn a_row_in_other_shares() {
     with_and_without_subgroups(|lab, subgroup| {
-        for (split_keys, most_splits, parts) in [(64, 1, 16), (7, 16, 32), (1, 5, 8), (5, 64, 64)] {
+        for (split_keys, most_splits, parts) in [(64, 1, 16), (7, 16, 32), (1, 5, 8)] {
             for position in [2, 410] {
                 let case = Case::new(CacheFormat::F16, [8, 2, 64]).global(position, 1);
                 check_row((lab, subgroup), &case, true, |attention| {

@@ -4,7 +4,7 @@
 // Work split   one workgroup answers one head (x) over one share of the keys that the row sees (y), from the newest back.
 //              A slice of PARTS lanes takes KEYS keys at a time and keeps sums of its own, which meet in the end. A lane
 //              has PIECES eights of columns, of the query, of each key and of each value. Eight eights of keys and as many
-//              of values are asked for before they are needed, the first of them before the heads are normed.
+//              of values are asked for before they are needed, the first of them while the heads are normed.
 // Reads        q, kv (raw, from q_at, k_at and v_at on, which are multiples of four), vectors (weights of norms),
 //              turns [step rows, HEAD_WIDTH / 2] as (cos, sin), keys, values [capacity, kv_heads] of heads
 // Writes       sums [splits, heads · HEAD_WIDTH], not divided; peaks [splits, heads] as (largest score, total);
@@ -50,9 +50,10 @@ const_assert SLICES % 4u == 0u;
 // In a team, a lane has one quad of either half of a head.
 const_assert 2u * TEAM >= QUADS;
 const_assert TEAM * (1u + OWN_ROWS) <= LANES;
-const_assert QUADS * (1u + OWN_ROWS) <= 2u * LANES;
 
-// The query head, then the new key and value, all turned but not scaled yet; in the end a piece of all slices' sums.
+// The query head, then the new key and value, all turned but not scaled yet.
+var<workgroup> turned: array<vec4<f32>, QUADS * (1u + OWN_ROWS)>;
+// In the end a piece of all slices' sums, first the low halves of eights.
 var<workgroup> pool: array<vec4<f32>, 2u * LANES>;
 var<workgroup> squares: array<f32, LANES / FOLD>;
 // What each slice found: its largest score, and the total of its chances.
@@ -130,7 +131,7 @@ fn head_scale(team: u32) -> f32 {
 fn query(piece: u32, part: u32, scale: f32) -> mat2x4<f32> {
     let eighth = eighth_of(piece, part);
     let inside = select(0.0, scale, piece * PARTS + part < EIGHTHS);
-    return mat2x4<f32>(inside * pool[2u * eighth], inside * pool[2u * eighth + 1u]);
+    return mat2x4<f32>(inside * turned[2u * eighth], inside * turned[2u * eighth + 1u]);
 }
 
 fn product(query: mat2x4<f32>, key: Eight) -> f32 { return dot(query[0], low4(key)) + dot(query[1], high4(key)); }
@@ -139,12 +140,13 @@ fn plus(sum: mat2x4<f32>, chance: f32, value: Eight) -> mat2x4<f32> {
     return mat2x4<f32>(sum[0] + chance * low4(value), sum[1] + chance * high4(value));
 }
 
-// Brings a piece of all slices' sums together, and writes it.
-fn write_piece(piece: u32, sum: mat2x4<f32>, most: f32, sums_at: u32, lane: u32) {
+fn pool_piece(sum: mat2x4<f32>, lane: u32) {
     pool[lane] = sum[0];
     pool[LANES + lane] = sum[1];
-    workgroupBarrier();
-    // First the low halves of eights, then the high ones: neighbours read neighbours.
+}
+
+// Brings a piece of all slices' sums together, and writes it.
+fn write_piece(piece: u32, most: f32, sums_at: u32, lane: u32) {
     let half = lane / PARTS;
     let eighth = piece * PARTS + lane % PARTS;
     if half < 2u && eighth < EIGHTHS {
@@ -178,22 +180,11 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if split >= splits { return; }
     let head = workgroup.x;
     let served = params.heads / params.kv_heads;
-    // The first shares have one key more where they cannot be equal. The last one has the new row.
-    let after = seen / splits * (split + 1u) + min(split + 1u, seen % splits);
+    let kv_head = head / served;
+    // The last share has the new row.
     let here = OWN_ROWS > 0u && split == splits - 1u;
-    let share = Share(
-        (position + after - seen) % params.capacity,
-        select(0u, 1u, here),
-        seen / splits + select(0u, 1u, split < seen % splits),
-        head / served,
-    );
 
-    let slice = lane / PARTS;
-    let part = lane % PARTS;
-    var held_keys = load_keys(share, 0u, slice, part);
-    var held_values = load_values(share, 0u, slice, part);
-
-    // Norm and turn: a team has the query head, the next ones the new key and value.
+    // To norm and turn: a team has the query head, the next ones the new key and value.
     let team = lane / TEAM;
     let quad = lane % TEAM;
     let has_quad = quad < QUADS / 2u && (team == 0u || (here && team <= OWN_ROWS));
@@ -208,8 +199,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             low = q[at];
             high = q[at + QUADS / 2u];
         } else {
-            low = own_input(team - 1u, share.kv_head, quad);
-            high = own_input(team - 1u, share.kv_head, quad + QUADS / 2u);
+            low = own_input(team - 1u, kv_head, quad);
+            high = own_input(team - 1u, kv_head, quad + QUADS / 2u);
         }
         // Values have neither weights nor turns.
         if team < 2u {
@@ -219,13 +210,26 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             turn = turn4(row, quad);
         }
     }
+
+    // The first shares have one key more where they cannot be equal.
+    let each = seen / splits;
+    let rest = seen - each * splits;
+    let later = seen - each * (split + 1u) - min(split + 1u, rest);
+    let last_row = position % params.capacity;
+    let newest = last_row + select(params.capacity, 0u, later <= last_row) - later;
+    let share = Share(newest, select(0u, 1u, here), each + select(0u, 1u, split < rest), kv_head);
+    let slice = lane / PARTS;
+    let part = lane % PARTS;
+    var held_keys = load_keys(share, 0u, slice, part);
+    var held_values = load_values(share, 0u, slice, part);
+
     let square = fold(dot(low, low) + dot(high, high), lane);
     if lane % FOLD == 0u { squares[lane / FOLD] = square; }
     if has_quad {
         let x = low * low_weight;
         let y = high * high_weight;
-        pool[team * QUADS + quad] = x * turn[0] - y * turn[1];
-        pool[team * QUADS + quad + QUADS / 2u] = x * turn[1] + y * turn[0];
+        turned[team * QUADS + quad] = x * turn[0] - y * turn[1];
+        turned[team * QUADS + quad + QUADS / 2u] = x * turn[1] + y * turn[0];
     }
     workgroupBarrier();
 
@@ -333,21 +337,27 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         mosts[slice] = most;
         totals[slice] = total;
     }
-    // Also, the pool has been read.
+    pool_piece(sum0, lane);
     workgroupBarrier();
     var most_of_all = NOTHING;
     for (var i = 0u; i < SLICES; i += 4u) { most_of_all = max(most_of_all, largest(four_mosts(i))); }
     let sums_at = (split * params.heads + head) * QUADS;
-    write_piece(0u, sum0, most_of_all, sums_at, lane);
+    write_piece(0u, most_of_all, sums_at, lane);
     if PIECES > 1u {
         workgroupBarrier();
-        write_piece(1u, sum1, most_of_all, sums_at, lane);
+        pool_piece(sum1, lane);
+        workgroupBarrier();
+        write_piece(1u, most_of_all, sums_at, lane);
     }
     if PIECES > 2u {
         workgroupBarrier();
-        write_piece(2u, sum2, most_of_all, sums_at, lane);
+        pool_piece(sum2, lane);
         workgroupBarrier();
-        write_piece(3u, sum3, most_of_all, sums_at, lane);
+        write_piece(2u, most_of_all, sums_at, lane);
+        workgroupBarrier();
+        pool_piece(sum3, lane);
+        workgroupBarrier();
+        write_piece(3u, most_of_all, sums_at, lane);
     }
     // By a lane that had nothing to add up just now.
     if lane == LANES - 1u {

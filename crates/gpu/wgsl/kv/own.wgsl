@@ -16,7 +16,7 @@ fn own_input(row: u32, kv_head: u32, quad: u32) -> vec4<f32> {
     return kv[select(params.v_at, params.k_at, row == 0u) / 4u + kv_head * QUADS + quad];
 }
 
-fn fresh(row: u32, quad: u32) -> vec4<f32> { return head_scale(row + 1u) * pool[(row + 1u) * QUADS + quad]; }
+fn fresh(row: u32, quad: u32) -> vec4<f32> { return head_scale(row + 1u) * turned[(row + 1u) * QUADS + quad]; }
 
 // Rounds the new row as the cache rounds, and stores it. Every lane must come here.
 fn store_own(stores: bool, head_at: u32, lane: u32) {
