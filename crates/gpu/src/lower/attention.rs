@@ -4,7 +4,7 @@ use rullama_graph::{Ahead, Rows};
 
 use super::{
     Count, Draft, Lowering, RopeKey, Slot, Unmerged,
-    select::LANES,
+    select::{LANES, widest_made},
     stage::{Attention, Input, RawHeads, Stage},
 };
 use crate::{
@@ -78,9 +78,14 @@ impl Lowering<'_> {
         let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Fixed(1)];
         self.dispatch(attention, row.attend(), params, buffers, workgroups);
 
+        let (width, widest) = (shape.heads * shape.head_width, widest_made(target.workgroup_memory));
         let merges_on_the_way =
             matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
-        if merges_on_the_way && row.most_splits <= MERGED_SPLITS && row.most_splits * shape.heads <= LANES {
+        if merges_on_the_way
+            && row.most_splits <= MERGED_SPLITS
+            && row.most_splits * shape.heads <= LANES
+            && width <= widest
+        {
             self.unmerged.insert(out, Unmerged { attention: row, sums, peaks });
             return Ok(());
         }

@@ -22,8 +22,14 @@ use crate::{CacheFormat, weights::Manifest};
 const CHUNK: u32 = 32;
 
 /// The stages of a graph in a step of one row, or of many.
-pub(crate) fn fuse(graph: &Graph, manifest: &Manifest, cache: CacheFormat, one_row: bool) -> Vec<Stage> {
-    let mut fuser = Fuser::new(graph, manifest, one_row);
+pub(crate) fn fuse(
+    graph: &Graph,
+    manifest: &Manifest,
+    cache: CacheFormat,
+    one_row: bool,
+    widest_made: u32,
+) -> Vec<Stage> {
+    let mut fuser = Fuser::new(graph, manifest, one_row, widest_made);
     fuser.find_per_layer();
     fuser.find_attention(cache);
     fuser.find_epilogues();
@@ -48,6 +54,8 @@ struct Fuser<'a> {
     graph: &'a Graph,
     manifest: &'a Manifest,
     one_row: bool,
+    /// The widest value that a product can make on the way.
+    widest_made: u32,
     /// What stands for each value: where there is one row, the last row of a value is the value.
     source: Vec<Value>,
     /// The operations that read each value.
@@ -67,7 +75,7 @@ struct Fuser<'a> {
 }
 
 impl<'a> Fuser<'a> {
-    fn new(graph: &'a Graph, manifest: &'a Manifest, one_row: bool) -> Self {
+    fn new(graph: &'a Graph, manifest: &'a Manifest, one_row: bool, widest_made: u32) -> Self {
         let nodes = graph.nodes();
         let mut source: Vec<Value> = Vec::with_capacity(nodes.len());
         let mut users = vec![Vec::new(); nodes.len()];
@@ -89,6 +97,7 @@ impl<'a> Fuser<'a> {
             graph,
             manifest,
             one_row,
+            widest_made,
             source,
             users,
             absorbed,
@@ -123,9 +132,9 @@ impl<'a> Fuser<'a> {
         }
     }
 
-    /// Whether this operation computes one row.
-    fn has_one_row(&self, node: &Node) -> bool {
-        self.one_row || node.shape.rows == Rows::Last
+    /// Whether a product can make this value on the way: one row, and not too wide.
+    fn can_be_made(&self, node: &Node) -> bool {
+        (self.one_row || node.shape.rows == Rows::Last) && node.shape.width <= self.widest_made
     }
 
     /// Whether the fast products can read a weight.
@@ -286,7 +295,7 @@ impl<'a> Fuser<'a> {
                 self.product(index, value, Epilogue::Store);
             }
             Op::RmsNorm { x, .. } => match self.whole_norm(value) {
-                Some((of, norm)) if self.has_one_row(node) && self.is_for_products(value) => {
+                Some((of, norm)) if self.can_be_made(node) && self.is_for_products(value) => {
                     self.norms.insert(value, DeferredNorm { of, norm, factor: 1.0 });
                 }
                 // The branch of a sum: whoever computes the sum norms it.
@@ -445,7 +454,7 @@ impl<'a> Fuser<'a> {
             };
         }
         match self.sums.get(&x) {
-            Some(&sum) if self.has_one_row(self.graph.value(x)) => {
+            Some(&sum) if self.can_be_made(self.graph.value(x)) => {
                 let keep = (!self.single(x)).then_some(x);
                 Input::Made { from: From::Sum(sum), keep, norm: None, factor: 1.0 }
             }

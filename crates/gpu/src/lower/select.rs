@@ -21,7 +21,13 @@ const FLOAT_CHUNK: u32 = 128;
 const INTEGER_CHUNK: u32 = 112;
 
 /// More workgroup memory than this leaves room for too few workgroups.
-const MOST_MEMORY: u32 = 40 << 10;
+const MOST_MEMORY: u32 = 48 << 10;
+
+/// The widest x that can be made on the way to a product: beyond, there would be no workgroup memory left to stage it.
+pub(super) fn widest_made(workgroup_memory: u32) -> u32 {
+    // At most eight vectors of four values to a lane.
+    ((workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / 2 / 4).min(8 * 4 * LANES)
+}
 
 /// Workgroups of a product that are at work at once on a large GPU.
 const BUSY_WORKGROUPS: u32 = 528;
@@ -186,7 +192,13 @@ impl Lowering<'_> {
             let integer = target.subgroup.is_some() && has_bytes(packed.packing.format);
             let arithmetic = if integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
             let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
-            let room = (target.workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / together;
+            // What is made on the way has a place of its own there.
+            let made = match linear.input {
+                Input::Value(value) if !self.unmerged.contains_key(&value) => 0,
+                _ => 4 * info.width,
+            };
+            let memory = target.workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY - made;
+            let room = memory / chunk_bytes / together;
             let shape = RowShape::new(info.width, outputs, together, room, target.subgroup);
             spec = shape.constants(spec.with(Fragment::PlainEntry).with(arithmetic), target.subgroup);
             let x = shape.workgroups(outputs);

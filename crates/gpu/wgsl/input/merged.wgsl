@@ -14,7 +14,9 @@ const HEAD_QUADS: u32 = HEAD_WIDTH / 4u;
 var<workgroup> shares: array<f32, MOST_SPLITS * HEADS>;
 
 const_assert MOST_SPLITS * HEADS <= LANES;
-const_assert HEAD_WIDTH % 32u == 0u;
+const_assert MOST_SPLITS >= 2u;
+
+var<workgroup> made: array<vec4<f32>, 8u * CHUNKS>;
 
 fn part_count() -> u32 { return splits_of(seen_from(step.position + step.rows - 1u, merged.window)); }
 
@@ -38,21 +40,21 @@ fn prepare(lane: u32, first_reader: bool) {
         shares[lane] = exp(own.x - most) / total;
     }
     workgroupBarrier();
+    for (var four = lane; four < 8u * CHUNKS; four += LANES) {
+        let head = four / HEAD_QUADS;
+        // Written out, so that the first splits are asked for at once; there is always room for two.
+        var sum = sums[four] * shares[head];
+        let next = sums[HEADS * HEAD_QUADS + four];
+        if splits > 1u { sum += next * shares[HEADS + head]; }
+        for (var split = 2u; split < splits; split++) {
+            sum += sums[split * HEADS * HEAD_QUADS + four] * shares[split * HEADS + head];
+        }
+        made[four] = sum;
+    }
+    workgroupBarrier();
 }
 
 fn input_values(row: u32, slot: u32, piece: u32, lane: u32) -> Values {
-    let first = 8u * (piece + lane / 2u) + lane % 2u;
-    // Sixteen values of one half of a chunk are of one head.
-    let head = first / HEAD_QUADS;
-    let splits = part_count();
-    var values: Values;
-    for (var split = 0u; split < splits; split++) {
-        let at = split * HEADS * HEAD_QUADS + first;
-        let share = shares[split * HEADS + head];
-        values.a += sums[at] * share;
-        values.b += sums[at + 2u] * share;
-        values.c += sums[at + 4u] * share;
-        values.d += sums[at + 6u] * share;
-    }
-    return values;
+    let at = 8u * (piece + lane / 2u) + lane % 2u;
+    return Values(made[at], made[at + 2u], made[at + 4u], made[at + 6u]);
 }
