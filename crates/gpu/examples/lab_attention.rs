@@ -110,7 +110,7 @@ impl Bench<'_> {
             let [keys, values] = &caches[copy % caches.len()];
             let buffers = [
                 ("q", &x),
-                ("kv", &x),
+                ("v", &x),
                 ("vectors", &vectors),
                 ("turns", &turns),
                 ("keys", keys),

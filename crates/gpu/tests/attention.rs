@@ -370,7 +370,7 @@ fn check_row(
     ];
     let buffers = [
         ("q", &x),
-        ("kv", &x),
+        ("v", &x),
         ("vectors", &vectors),
         ("turns", &turns),
         ("keys", &keys),

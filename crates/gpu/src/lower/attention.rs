@@ -54,8 +54,8 @@ impl Lowering<'_> {
         let (mut k_at, mut v_at, mut k_weight) = (0, 0, NO_WEIGHT);
         if let (true, Some([k, v])) = (owns, kv) {
             let (k_place, v_place) = (self.place(k.value)?, self.place(v.value)?);
-            assert_eq!(k_place.scratch, v_place.scratch, "keys and values lie side by side");
-            buffers.push(("kv", k_place.slot()));
+            assert_eq!(k_place.scratch, q_place.scratch, "keys lie beside queries");
+            buffers.push(("v", v_place.slot()));
             (k_at, v_at, k_weight) = (k_place.at, v_place.at, self.norm_at(k));
         }
         let window = shape.mask.window.unwrap_or(0);

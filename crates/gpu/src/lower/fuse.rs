@@ -374,7 +374,9 @@ impl<'a> Fuser<'a> {
             let Some(node) = self.graph.nodes().get(index) else { continue };
             match node.op {
                 Op::Linear { weight, .. }
-                    if !self.absorbed[index] && node.shape.rows == rows && self.is_fast(weight) =>
+                    if !self.absorbed[index]
+                        && (self.one_row || node.shape.rows == rows)
+                        && self.is_fast(weight) =>
                 {
                     products.push((weight, self.graph.produced(index)));
                 }
@@ -391,9 +393,13 @@ impl<'a> Fuser<'a> {
                 _ => runs.push(vec![(weight, value)]),
             }
         }
-        // Attention wants keys and values in one buffer, whatever their formats.
+        // Attention wants keys and queries in one buffer, whatever their formats.
         let all = runs.iter().flatten();
-        let together = runs.len() > 1 && all.clone().all(|(_, value)| self.raw_heads.contains(value));
+        let run_of = |value: Value| runs.iter().position(|run| run.iter().any(|&(_, other)| other == value));
+        let together = self.attention.values().any(|attention| {
+            let k = attention.kv.and_then(|[k, _]| run_of(k.value));
+            run_of(attention.q.value).zip(k).is_some_and(|(q, k)| q != k)
+        });
         let width: u32 = all.map(|&(weight, _)| self.graph.weight(weight).rows).sum();
         let first = runs[0][0].1;
         let mut column = 0;

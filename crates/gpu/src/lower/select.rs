@@ -325,6 +325,8 @@ struct RowShape {
     piece: u32,
     /// Times that a workgroup takes new outputs with the x it has staged.
     tiles: u32,
+    /// Chunks that a lane asks for at once. More cost registers, and with them workgroups at work at the same time.
+    unroll: u32,
 }
 
 impl RowShape {
@@ -353,7 +355,16 @@ impl RowShape {
         // once on a large GPU.
         let busy = if outputs < MANY_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
         let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(busy).max(1) } else { 1 };
-        Self { parts, rows, chunks, piece, tiles }
+        let lane_chunks = piece / parts;
+        let wanted = if outputs >= 5000 {
+            tune("UNROLL_MANY", 1)
+        } else if chunks > 128 {
+            tune("UNROLL_DOWN", 4)
+        } else {
+            tune("UNROLL_FEW", 4)
+        };
+        let unroll = (1..=wanted).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1);
+        Self { parts, rows, chunks, piece, tiles, unroll }
     }
 
     fn workgroups(&self, outputs: u32) -> u32 {
@@ -374,5 +385,10 @@ impl RowShape {
             .constant("CHUNKS", self.chunks)
             .constant("PIECE", self.piece)
             .constant("TILES", self.tiles)
+            .constant("UNROLL", self.unroll)
     }
+}
+
+fn tune(name: &str, default: u32) -> u32 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -5,7 +5,7 @@
 //              A slice of PARTS lanes takes KEYS keys at a time and keeps sums of its own, which meet in the end. A lane
 //              has PIECES eights of columns, of the query, of each key and of each value. Eight eights of keys and as many
 //              of values are asked for before they are needed, the first of them while the heads are normed.
-// Reads        q, kv (raw, from q_at, k_at and v_at on, which are multiples of four), vectors (weights of norms),
+// Reads        q with the key, v (raw, from q_at, k_at and v_at on, multiples of four), vectors (weights of norms),
 //              turns [step rows, HEAD_WIDTH / 2] as (cos, sin), keys, values [capacity, kv_heads] of heads
 // Writes       sums [splits, heads · HEAD_WIDTH], not divided; peaks [splits, heads] as (largest score, total);
 //              a row of keys and values, at its position modulo the capacity

@@ -5,15 +5,16 @@
 
 @group(1) @binding(6) var<storage, read_write> keys: array<vec4<u32>>;
 @group(1) @binding(7) var<storage, read_write> values: array<vec4<u32>>;
-@group(1) @binding(8) var<storage, read> kv: array<vec4<f32>>;
+@group(1) @binding(8) var<storage, read> v: array<vec4<f32>>;
 
 const OWN_ROWS: u32 = 2u;
 
 const_assert 2u * HEAD_VECTORS <= LANES;
 
-// Four columns of the raw key (0) or value (1).
+// Four columns of the raw key (0) or value (1). The key lies beside the queries.
 fn own_input(row: u32, kv_head: u32, quad: u32) -> vec4<f32> {
-    return kv[select(params.v_at, params.k_at, row == 0u) / 4u + kv_head * QUADS + quad];
+    if row == 0u { return q[params.k_at / 4u + kv_head * QUADS + quad]; }
+    return v[params.v_at / 4u + kv_head * QUADS + quad];
 }
 
 fn fresh(row: u32, quad: u32) -> vec4<f32> { return head_scale(row + 1u) * turned[(row + 1u) * QUADS + quad]; }
