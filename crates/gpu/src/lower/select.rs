@@ -23,14 +23,21 @@ const INTEGER_CHUNK: u32 = 112;
 /// More workgroup memory than this leaves room for too few workgroups.
 const MOST_MEMORY: u32 = 48 << 10;
 
+/// Chunks of x that are staged at once where it need not be more: as many as give each lane a few loads to wait for.
+const PIECE_CHUNKS: u32 = 128;
+
 /// The widest x that can be made on the way to a product: beyond, there would be no workgroup memory left to stage it.
 pub(super) fn widest_made(workgroup_memory: u32) -> u32 {
+    let chunks = (workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / FLOAT_CHUNK - 1;
     // At most eight vectors of four values to a lane.
-    ((workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / 2 / 4).min(8 * 4 * LANES)
+    (32 * chunks).min(8 * 4 * LANES)
 }
 
 /// Workgroups of a product that are at work at once on a large GPU.
 const BUSY_WORKGROUPS: u32 = 528;
+
+/// Outputs that make fewer workgroups than are at work at once.
+const FEW_OUTPUTS: u32 = 5000;
 
 /// Outputs beyond which there are enough for more rounds of workgroups than one.
 const MANY_OUTPUTS: u32 = 65_536;
@@ -189,17 +196,15 @@ impl Lowering<'_> {
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
-            let integer = target.subgroup.is_some() && has_bytes(packed.packing.format);
+            let integer = target.subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(packed.packing.format);
             let arithmetic = if integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
             let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
-            // What is made on the way has a place of its own there.
+            let room = (target.workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / together;
             let made = match linear.input {
-                Input::Value(value) if !self.unmerged.contains_key(&value) => 0,
-                _ => 4 * info.width,
+                Input::Value(value) => self.unmerged.contains_key(&value),
+                Input::Made { .. } => true,
             };
-            let memory = target.workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY - made;
-            let room = memory / chunk_bytes / together;
-            let shape = RowShape::new(info.width, outputs, together, room, target.subgroup);
+            let shape = RowShape::new(info.width, outputs, together, room, made, target.subgroup);
             spec = shape.constants(spec.with(Fragment::PlainEntry).with(arithmetic), target.subgroup);
             let x = shape.workgroups(outputs);
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
@@ -330,7 +335,7 @@ struct RowShape {
 }
 
 impl RowShape {
-    fn new(width: u32, outputs: u32, rows: u32, room: u32, subgroup: Option<u32>) -> Self {
+    fn new(width: u32, outputs: u32, rows: u32, room: u32, made: bool, subgroup: Option<u32>) -> Self {
         let chunks = width / 32;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let target = match chunks {
@@ -341,9 +346,11 @@ impl RowShape {
         };
         // Lanes of one subgroup need no barrier to add up.
         let target = subgroup.map_or(target, |lanes| target.min(lanes));
-        // Half a chunk of x to a lane. Best are equal pieces in which all lanes have as many chunks.
-        let most = (room - 1).min(LANES / 2);
-        let pieces = (1..=8).filter(|&pieces| chunks.is_multiple_of(pieces)).map(|pieces| chunks / pieces);
+        // Best are equal pieces in which all lanes have as many chunks. What is made on the way is made at once.
+        let most = if made { room - 1 } else { (room - 1).min(PIECE_CHUNKS) };
+        let pieces = (1..=if made { 1 } else { 8 })
+            .filter(|&pieces| chunks.is_multiple_of(pieces))
+            .map(|pieces| chunks / pieces);
         let even = pieces.filter(|&piece| piece <= most).find_map(|piece| {
             let parts = [target, target / 2, target / 4]
                 .into_iter()
@@ -356,12 +363,12 @@ impl RowShape {
         let busy = if outputs < MANY_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
         let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(busy).max(1) } else { 1 };
         let lane_chunks = piece / parts;
-        let wanted = if outputs >= 5000 {
-            tune("UNROLL_MANY", 1)
-        } else if chunks > 128 {
-            tune("UNROLL_DOWN", 4)
-        } else {
-            tune("UNROLL_FEW", 4)
+        // Measured. Where workgroups are many, registers are better spent on having more of them at work.
+        let wanted = match chunks {
+            257.. => 2,
+            129.. => 3,
+            _ if outputs >= MANY_OUTPUTS || outputs < FEW_OUTPUTS => 3,
+            _ => 1,
         };
         let unroll = (1..=wanted).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1);
         Self { parts, rows, chunks, piece, tiles, unroll }
@@ -387,8 +394,4 @@ impl RowShape {
             .constant("TILES", self.tiles)
             .constant("UNROLL", self.unroll)
     }
-}
-
-fn tune(name: &str, default: u32) -> u32 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

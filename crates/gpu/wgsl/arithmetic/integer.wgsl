@@ -3,7 +3,9 @@
 // are what limits a GPU that reads weights of four bits.
 //
 // Slots        format: GROUP, HAS_OFFSET, WIDE_BYTES, chunk_scales, chunk_bytes
-// Constants    SUBGROUP (two lanes that share a chunk are of one subgroup)
+// Constants    SUBGROUP (eight lanes that share a chunk are of one subgroup)
+
+const_assert SUBGROUP >= 8u;
 
 // Words of a chunk lie in six vectors: even and odd words of the upper eight bits, then of the middle, then of the lower.
 const STRIDE: u32 = PIECE + 1u;
@@ -17,35 +19,43 @@ var<workgroup> staged_scales: array<vec4<f32>, ROWS * STRIDE>;
 
 struct Chunk { bytes: Bytes, scales: vec4<f32> }
 
-// Three bytes of each of four values: upper, middle, lower. Bytes are signed, so what lies above one is rounded.
-fn bytes_of(value: vec4<f32>, scale: f32) -> vec3<u32> {
-    let whole = vec4<i32>(round(value * scale));
+// Stages four values of x. Eight lanes side by side have the eight words of a chunk: each packs its own, and then one
+// vector of words is brought together by each of six of them, because a part of a vector cannot be written alone.
+fn stage(row: u32, four: u32, here: bool, value: vec4<f32>) {
+    let size = abs(value);
+    var largest = max(max(size.x, size.y), max(size.z, size.w));
+    largest = max(largest, subgroupShuffleXor(largest, 1u));
+    largest = max(largest, subgroupShuffleXor(largest, 2u));
+    largest = max(largest, subgroupShuffleXor(largest, 4u));
+    var half = value.x + value.y + value.z + value.w;
+    half += subgroupShuffleXor(half, 1u);
+    half += subgroupShuffleXor(half, 2u);
+    let other = subgroupShuffleXor(half, 4u);
+
+    // Bytes are signed, so what lies above one is rounded.
+    let whole = vec4<i32>(round(value * select(LARGEST / largest, 0.0, largest == 0.0)));
     let most = (whole + vec4<i32>(128)) >> vec4<u32>(8u);
-    let upper = (most + vec4<i32>(128)) >> vec4<u32>(8u);
-    return vec3<u32>(
-        pack4xI8(upper), pack4xI8(most - (upper << vec4<u32>(8u))), pack4xI8(whole - (most << vec4<u32>(8u))));
+    let top = (most + vec4<i32>(128)) >> vec4<u32>(8u);
+    let upper = pack4xI8(top);
+    let middle = pack4xI8(most - (top << vec4<u32>(8u)));
+    let lower = pack4xI8(whole - (most << vec4<u32>(8u)));
+
+    let own = four % 8u;
+    let first = (four % SUBGROUP) - own + own % 2u;
+    let uppers = words_from(upper, first);
+    let middles = words_from(middle, first);
+    let lowers = words_from(lower, first);
+    let words = select(select(lowers, middles, own < 4u), uppers, own < 2u);
+    let chunk = four / 8u;
+    if here && own < 6u { staged[(row * 6u + own) * STRIDE + chunk] = words; }
+    if here && own == 0u { staged_scales[row * STRIDE + chunk] = vec4<f32>(largest / LARGEST, half, other, 0.0); }
 }
 
-fn stage(row: u32, chunk: u32, odd: u32, here: bool, values: Values) {
-    let size = max(max(abs(values.a), abs(values.b)), max(abs(values.c), abs(values.d)));
-    var largest = max(max(size.x, size.y), max(size.z, size.w));
-    // The lane beside has the other words of the chunk.
-    largest = max(largest, subgroupShuffleXor(largest, 1u));
-    let ones = vec4<f32>(1.0);
-    var halves = vec2<f32>(dot(values.a + values.b, ones), dot(values.c + values.d, ones));
-    halves += subgroupShuffleXor(halves, 1u);
-    let scale = select(LARGEST / largest, 0.0, largest == 0.0);
-    let a = bytes_of(values.a, scale);
-    let b = bytes_of(values.b, scale);
-    let c = bytes_of(values.c, scale);
-    let d = bytes_of(values.d, scale);
-    if here {
-        let at = (row * 6u + odd) * STRIDE + chunk;
-        staged[at] = vec4<u32>(a.x, b.x, c.x, d.x);
-        staged[at + 2u * STRIDE] = vec4<u32>(a.y, b.y, c.y, d.y);
-        staged[at + 4u * STRIDE] = vec4<u32>(a.z, b.z, c.z, d.z);
-        if odd == 0u { staged_scales[row * STRIDE + chunk] = vec4<f32>(largest / LARGEST, halves, 0.0); }
-    }
+// Every other word from a lane of the subgroup on.
+fn words_from(word: u32, first: u32) -> vec4<u32> {
+    return vec4<u32>(
+        subgroupShuffle(word, first), subgroupShuffle(word, first + 2u),
+        subgroupShuffle(word, first + 4u), subgroupShuffle(word, first + 6u));
 }
 
 fn load_chunk(weight_row: u32, chunk: u32) -> Chunk {

@@ -15,8 +15,10 @@ var<workgroup> shares: array<f32, MOST_SPLITS * HEADS>;
 
 const_assert MOST_SPLITS * HEADS <= LANES;
 const_assert MOST_SPLITS >= 2u;
+const_assert PIECE == CHUNKS;
 
-var<workgroup> made: array<vec4<f32>, 8u * CHUNKS>;
+// Whether all of x is staged before the first piece is asked for.
+const STAGED_AHEAD: bool = true;
 
 fn part_count() -> u32 { return splits_of(seen_from(step.position + step.rows - 1u, merged.window)); }
 
@@ -40,21 +42,22 @@ fn prepare(lane: u32, first_reader: bool) {
         shares[lane] = exp(own.x - most) / total;
     }
     workgroupBarrier();
-    for (var four = lane; four < 8u * CHUNKS; four += LANES) {
-        let head = four / HEAD_QUADS;
-        // Written out, so that the first splits are asked for at once; there is always room for two.
-        var sum = sums[four] * shares[head];
-        let next = sums[HEADS * HEAD_QUADS + four];
-        if splits > 1u { sum += next * shares[HEADS + head]; }
-        for (var split = 2u; split < splits; split++) {
-            sum += sums[split * HEADS * HEAD_QUADS + four] * shares[split * HEADS + head];
+    for (var first = 0u; first < 8u * CHUNKS; first += LANES) {
+        let four = first + lane;
+        var sum = vec4<f32>();
+        if four < 8u * CHUNKS {
+            let head = four / HEAD_QUADS;
+            // Written out, so that the first splits are asked for at once; there is always room for two.
+            let next = sums[HEADS * HEAD_QUADS + four];
+            sum = sums[four] * shares[head];
+            if splits > 1u { sum += next * shares[HEADS + head]; }
+            for (var split = 2u; split < splits; split++) {
+                sum += sums[split * HEADS * HEAD_QUADS + four] * shares[split * HEADS + head];
+            }
         }
-        made[four] = sum;
+        stage(0u, four, four < 8u * CHUNKS, sum);
     }
     workgroupBarrier();
 }
 
-fn input_values(row: u32, slot: u32, piece: u32, lane: u32) -> Values {
-    let at = 8u * (piece + lane / 2u) + lane % 2u;
-    return Values(made[at], made[at + 2u], made[at + 4u], made[at + 6u]);
-}
+fn input4(row: u32, slot: u32, four: u32) -> vec4<f32> { return vec4<f32>(); }

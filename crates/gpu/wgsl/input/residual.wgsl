@@ -23,9 +23,10 @@ struct Residual {
 // and everything is loaded at once, before the first sum over the workgroup is waited for.
 const FOURS: u32 = (8u * CHUNKS + LANES - 1u) / LANES;
 
-const_assert FOURS <= 8u;
+const_assert FOURS <= 8u && PIECE == CHUNKS;
 
-var<workgroup> made: array<vec4<f32>, 8u * CHUNKS>;
+// Whether all of x is staged before the first piece is asked for.
+const STAGED_AHEAD: bool = true;
 
 // The parts of one vector.
 struct Parts { base: vec4<f32>, branch: vec4<f32>, branch_weight: vec4<f32>, weight: vec4<f32> }
@@ -47,9 +48,7 @@ fn sum_of(parts: Parts, branch_scale: f32, scale: f32) -> vec4<f32> {
     return (parts.base + parts.branch * branch_scale * parts.branch_weight) * scale;
 }
 
-fn finish4(four: u32, value: vec4<f32>) {
-    if four < 8u * CHUNKS { made[four] = value; }
-}
+fn stage4(four: u32, value: vec4<f32>) { stage(0u, four, four < 8u * CHUNKS, value); }
 
 fn keep4(four: u32, sum: vec4<f32>) {
     if four < 8u * CHUNKS { keep(four, sum); }
@@ -130,18 +129,15 @@ fn prepare(lane: u32, first_reader: bool) {
         if FOURS > 6u { x6 *= norm * p6.weight; }
         if FOURS > 7u { x7 *= norm * p7.weight; }
     }
-    finish4(lane, x0);
-    if FOURS > 1u { finish4(lane + 1u * LANES, x1); }
-    if FOURS > 2u { finish4(lane + 2u * LANES, x2); }
-    if FOURS > 3u { finish4(lane + 3u * LANES, x3); }
-    if FOURS > 4u { finish4(lane + 4u * LANES, x4); }
-    if FOURS > 5u { finish4(lane + 5u * LANES, x5); }
-    if FOURS > 6u { finish4(lane + 6u * LANES, x6); }
-    if FOURS > 7u { finish4(lane + 7u * LANES, x7); }
+    stage4(lane, x0);
+    if FOURS > 1u { stage4(lane + 1u * LANES, x1); }
+    if FOURS > 2u { stage4(lane + 2u * LANES, x2); }
+    if FOURS > 3u { stage4(lane + 3u * LANES, x3); }
+    if FOURS > 4u { stage4(lane + 4u * LANES, x4); }
+    if FOURS > 5u { stage4(lane + 5u * LANES, x5); }
+    if FOURS > 6u { stage4(lane + 6u * LANES, x6); }
+    if FOURS > 7u { stage4(lane + 7u * LANES, x7); }
     workgroupBarrier();
 }
 
-fn input_values(row: u32, slot: u32, piece: u32, lane: u32) -> Values {
-    let at = 8u * (piece + lane / 2u) + lane % 2u;
-    return Values(made[at], made[at + 2u], made[at + 4u], made[at + 6u]);
-}
+fn input4(row: u32, slot: u32, four: u32) -> vec4<f32> { return vec4<f32>(); }

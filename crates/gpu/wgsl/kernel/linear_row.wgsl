@@ -6,7 +6,7 @@
 //              on the way, which costs less than a dispatch of its own.
 // Reads        what the input slot reads, weight as packed planes        Writes   y
 // Slots        arithmetic: stage, load_chunk, chunk_dot     format     select: matrix     epilogue: PAIRED, finish
-//              input: prepare, input_values     reduce: workgroup_sum, part_sum     entry
+//              input: STAGED_AHEAD, prepare, input4     reduce: workgroup_sum, part_sum     entry
 // Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece), UNROLL (1 to 4)
 
 @group(1) @binding(2) var<storage, read_write> y: array<f32>;
@@ -16,20 +16,31 @@ const OUTPUTS: u32 = LANES / PARTS;
 // Whether all lanes have as many chunks of every piece, a multiple of UNROLL.
 const EVEN: bool = PIECE % (UNROLL * PARTS) == 0u && CHUNKS % PIECE == 0u;
 
-// A lane makes half of a chunk of x: its even words of four values, or its odd ones.
-struct Values { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
+// Rounds in which all lanes together stage a piece of x.
+const ROUNDS: u32 = (8u * PIECE + LANES - 1u) / LANES;
 
-const_assert 2u * PIECE <= LANES;
-
-// What a lane makes of a piece of x; nothing, where there are more lanes than halves of chunks.
-fn values_of_piece(row: u32, slot: u32, piece: u32, lane: u32) -> Values {
-    var values: Values;
-    if lane / 2u < min(PIECE, CHUNKS - piece) { values = input_values(row, slot, piece, lane); }
-    return values;
+fn value_of(row: u32, slot: u32, piece: u32, four: u32) -> vec4<f32> {
+    if four >= 8u * min(PIECE, CHUNKS - piece) { return vec4<f32>(); }
+    return input4(row, slot, 8u * piece + four);
 }
 
-fn stage_piece(row: u32, piece: u32, lane: u32, values: Values) {
-    stage(row, lane / 2u, lane % 2u, lane / 2u < min(PIECE, CHUNKS - piece), values);
+// Stages a piece of x, several loads at a time.
+fn stage_piece(row: u32, x_row: u32, slot: u32, piece: u32, lane: u32) {
+    let end = 8u * min(PIECE, CHUNKS - piece);
+    for (var round = 0u; round < ROUNDS; round += 4u) {
+        let four = lane + round * LANES;
+        let a = value_of(x_row, slot, piece, four);
+        var b = a;
+        var c = a;
+        var d = a;
+        if ROUNDS > 1u { b = value_of(x_row, slot, piece, four + LANES); }
+        if ROUNDS > 2u { c = value_of(x_row, slot, piece, four + 2u * LANES); }
+        if ROUNDS > 3u { d = value_of(x_row, slot, piece, four + 3u * LANES); }
+        stage(row, four, four < end, a);
+        if ROUNDS > 1u { stage(row, four + LANES, four + LANES < end, b); }
+        if ROUNDS > 2u { stage(row, four + 2u * LANES, four + 2u * LANES < end, c); }
+        if ROUNDS > 3u { stage(row, four + 3u * LANES, four + 3u * LANES < end, d); }
+    }
 }
 
 fn store(row: u32, slot: u32, output: u32, total: vec2<f32>) {
@@ -84,11 +95,9 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
         let here = output < params.outputs && weight_row < params.shard_rows;
         var sums: array<vec2<f32>, ROWS>;
         for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
-            if tile == 0u {
+            if tile == 0u && !STAGED_AHEAD {
                 if piece > 0u { workgroupBarrier(); }
-                for (var row = 0u; row < ROWS; row++) {
-                    stage_piece(row, piece, lane, values_of_piece(first_row + row, slot, piece, lane));
-                }
+                for (var row = 0u; row < ROWS; row++) { stage_piece(row, first_row + row, slot, piece, lane); }
                 workgroupBarrier();
             }
             if EVEN && ROWS == 1u {
