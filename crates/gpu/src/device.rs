@@ -22,20 +22,11 @@ pub struct GpuOptions {
     /// Takes the answers of fused kernels to be wrong. For tests.
     #[doc(hidden)]
     pub distrust_fused: bool,
-    /// Refuses to allocate more than so many percent of the memory. For tests.
-    #[doc(hidden)]
-    pub memory_percent: Option<u8>,
 }
 
 impl Default for GpuOptions {
     fn default() -> Self {
-        Self {
-            floor: false,
-            self_test: true,
-            pretended_subgroup: None,
-            distrust_fused: false,
-            memory_percent: None,
-        }
+        Self { floor: false, self_test: true, pretended_subgroup: None, distrust_fused: false }
     }
 }
 
@@ -99,9 +90,7 @@ pub struct Gpu {
 impl Gpu {
     /// Opens the GPU that the system prefers for heavy work.
     pub async fn open(options: &GpuOptions) -> Result<Self, GpuError> {
-        let mut instance = wgpu::InstanceDescriptor::new_without_display_handle();
-        instance.memory_budget_thresholds.for_resource_creation = options.memory_percent;
-        let adapter = wgpu::Instance::new(instance)
+        let adapter = wgpu::Instance::default()
             .request_adapter(&wgpu::RequestAdapterOptions {
                 power_preference: wgpu::PowerPreference::HighPerformance,
                 ..Default::default()
