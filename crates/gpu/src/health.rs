@@ -90,10 +90,14 @@ impl Gpu {
 
     /// Why an operation could not be waited for: what was reported, or else that the GPU is gone.
     pub(crate) fn failure(&self, error: impl std::fmt::Display) -> GpuError {
-        // A GPU that goes away may say so only now.
+        // A GPU that goes away may say so only when it is asked, or not before all work under way has ended.
         let asked = self.poll(wgpu::PollType::Poll);
-        let lost = GpuError::Lost { reason: error.to_string() };
-        self.check().and(asked).err().unwrap_or(lost)
+        if let Err(reported) = self.check().and(asked) {
+            return reported;
+        }
+        let reason = error.to_string();
+        self.health().reports().lost.get_or_insert_with(|| reason.clone());
+        GpuError::Lost { reason }
     }
 
     /// Lets work go on or waits for it. In a browser both happen by themselves.
@@ -109,8 +113,9 @@ impl Gpu {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => return Err(GpuError::Lost { reason: error.to_string() }),
                 Err(_) => {
-                    let lost = GpuError::Lost { reason: "the driver failed".to_owned() };
-                    return Err(self.health().lost().unwrap_or(lost));
+                    let reason = "the driver failed".to_owned();
+                    let lost = self.health().reports().lost.get_or_insert(reason).clone();
+                    return Err(GpuError::Lost { reason: lost });
                 }
             }
         }
