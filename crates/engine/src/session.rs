@@ -136,6 +136,14 @@ impl Session {
         Ok(recovered)
     }
 
+    /// The logits after `ids`. What was read before is not read again, so that asking once for each token costs no
+    /// more than generating them.
+    pub async fn next_logits(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
+        self.check_length(ids, 0)?;
+        let rest = self.keep_common(ids);
+        self.read(rest).await
+    }
+
     /// The tokens of a conversation's prompt.
     fn prepare(
         &self,

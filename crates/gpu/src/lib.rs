@@ -23,6 +23,8 @@
 //! A lost GPU is an error; [`GpuModel::reload`] begins anew.
 
 pub mod attention;
+#[cfg(not(target_family = "wasm"))]
+mod bandwidth;
 mod budget;
 mod device;
 mod error;
@@ -40,6 +42,8 @@ mod tiles;
 pub mod weights;
 
 pub use attention::CacheFormat;
+#[cfg(not(target_family = "wasm"))]
+pub use bandwidth::measure_bandwidth;
 pub use budget::{Bound, Budget};
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;

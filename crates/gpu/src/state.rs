@@ -137,7 +137,7 @@ impl GpuModel {
         });
         let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
         let capacities = capacities(&graph, options.context);
-        let target = target(&graph, &manifest, &options, &capacities, variant);
+        let target = target(&gpu, &graph, &manifest, &options, &capacities, variant);
         let mut programs = HashMap::new();
         for rows in [1, FEW_ROWS, SMALL_CHUNK, MOST_ROWS] {
             programs.insert(rows, Rc::new(lower(target, rows)?));
@@ -182,7 +182,7 @@ impl GpuModel {
         let trusted = gpu.variant();
         let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context);
-        let target = target(graph, &manifest, options, &capacities, variant);
+        let target = target(gpu, graph, &manifest, options, &capacities, variant);
         Ok(PlanReport::new(&lower(target, plan_rows(rows))?, StepSize { rows, position }))
     }
 
@@ -236,14 +236,16 @@ impl GpuModel {
         if let Some(program) = self.programs.borrow().get(&rows) {
             return Ok(program.clone());
         }
-        let Self { graph, manifest, options, capacities, variant, .. } = self;
-        let program = Rc::new(lower(target(graph, manifest, options, capacities, *variant), rows)?);
+        let Self { gpu, graph, manifest, options, capacities, variant, .. } = self;
+        let target = target(gpu, graph, manifest, options, capacities, *variant);
+        let program = Rc::new(lower(target, rows)?);
         self.programs.borrow_mut().insert(rows, program.clone());
         Ok(program)
     }
 }
 
 fn target<'a>(
+    gpu: &Gpu,
     graph: &'a Graph,
     manifest: &'a Manifest,
     options: &ModelOptions,
@@ -251,7 +253,8 @@ fn target<'a>(
     variant: Variant,
 ) -> Target<'a> {
     let Variant { subgroup, fused } = variant;
-    Target { graph, manifest, cache_format: options.cache, capacities, subgroup, fused }
+    let workgroup_memory = gpu.profile().workgroup_memory;
+    Target { graph, manifest, cache_format: options.cache, capacities, workgroup_memory, subgroup, fused }
 }
 
 /// Rows of each cache: the whole context, or for layers that slide, what they see and the step that is being written.

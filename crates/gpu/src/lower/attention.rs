@@ -4,6 +4,7 @@ use rullama_graph::{Ahead, Rows};
 
 use super::{
     Count, Draft, Lowering, RopeKey, Slot, Unmerged,
+    select::LANES,
     stage::{Attention, Input, RawHeads, Stage},
 };
 use crate::{
@@ -79,7 +80,7 @@ impl Lowering<'_> {
 
         let merges_on_the_way =
             matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
-        if merges_on_the_way && row.most_splits <= MERGED_SPLITS {
+        if merges_on_the_way && row.most_splits <= MERGED_SPLITS && row.most_splits * shape.heads <= LANES {
             self.unmerged.insert(out, Unmerged { attention: row, sums, peaks });
             return Ok(());
         }

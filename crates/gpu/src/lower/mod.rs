@@ -51,6 +51,8 @@ pub(crate) struct Target<'a> {
     pub(crate) cache_format: CacheFormat,
     /// Rows of each cache.
     pub(crate) capacities: &'a [u32],
+    /// Bytes of memory that the lanes of a workgroup can share.
+    pub(crate) workgroup_memory: u32,
     /// Lanes of a subgroup, where lanes can talk to each other and all subgroups are of one size.
     pub(crate) subgroup: Option<u32>,
     /// Whether operations are fused. Without, every one is a dispatch: slow, and the proof of the other way.

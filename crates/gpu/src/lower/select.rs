@@ -1,5 +1,6 @@
 //! Which kernel computes a stage, with which constants, in how many workgroups. The one place where that is decided.
 
+use rullama_gguf::Format;
 use rullama_graph::{Rows, Value};
 
 use super::{
@@ -12,8 +13,18 @@ use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles, attention::RowAttenti
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
 
-/// Chunks of 32 values of x that a product stages at once: 12 KiB of the 16 that WebGPU guarantees.
-const PIECE_CHUNKS: u32 = 96;
+/// Bytes of workgroup memory that a product leaves for other things than x.
+const OTHER_MEMORY: u32 = 1024;
+
+/// Bytes that a chunk of 32 values of x takes there: as it is, and in fixed point.
+const FLOAT_CHUNK: u32 = 128;
+const INTEGER_CHUNK: u32 = 80;
+
+/// Chunks of x that are staged at once at most: as many as give each lane a few loads to wait for.
+const PIECE_CHUNKS: u32 = 128;
+
+/// More workgroup memory than this leaves room for too few workgroups.
+const MOST_MEMORY: u32 = 40 << 10;
 
 /// Workgroups of a product that are at work at once on a large GPU.
 const BUSY_WORKGROUPS: u32 = 528;
@@ -172,8 +183,12 @@ impl Lowering<'_> {
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
-            let shape = RowShape::new(info.width, outputs, together, target.subgroup);
-            spec = shape.constants(spec.with(Fragment::PlainEntry), target.subgroup);
+            let integer = target.subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(packed.packing.format);
+            let arithmetic = if integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
+            let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
+            let room = (target.workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / together;
+            let shape = RowShape::new(info.width, outputs, together, room, target.subgroup);
+            spec = shape.constants(spec.with(Fragment::PlainEntry).with(arithmetic), target.subgroup);
             let x = shape.workgroups(outputs);
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
         }
@@ -267,6 +282,25 @@ impl Lowering<'_> {
     }
 }
 
+/// Whether the quants of a format are whole numbers.
+fn has_bytes(format: Format) -> bool {
+    use Format as F;
+    matches!(
+        format,
+        F::Q4_0
+            | F::Q4_1
+            | F::Q5_0
+            | F::Q5_1
+            | F::Q8_0
+            | F::Q2_K
+            | F::Q3_K
+            | F::Q4_K
+            | F::Q5_K
+            | F::Q6_K
+            | F::MXFP4
+    )
+}
+
 /// How a product of one row or a few is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RowShape {
@@ -282,7 +316,7 @@ struct RowShape {
 }
 
 impl RowShape {
-    fn new(width: u32, outputs: u32, rows: u32, subgroup: Option<u32>) -> Self {
+    fn new(width: u32, outputs: u32, rows: u32, room: u32, subgroup: Option<u32>) -> Self {
         let chunks = width / 32;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let parts = match chunks {
@@ -293,7 +327,14 @@ impl RowShape {
         };
         // Lanes of one subgroup need no barrier to add up.
         let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
-        let piece = chunks.min(PIECE_CHUNKS / rows.next_power_of_two());
+        // Equal pieces of whole rounds of all lanes if possible, so that what a lane makes of x is in the same place in
+        // every piece.
+        let round = LANES / 8;
+        let most = (room - 1).min(PIECE_CHUNKS);
+        let equal = (1..=8).map(|pieces| chunks / pieces).find(|&piece| {
+            chunks.is_multiple_of(piece) && piece <= most && (piece == chunks || piece.is_multiple_of(round))
+        });
+        let piece = equal.unwrap_or(most / round * round);
         // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
         // once on a large GPU.
         let tiles =

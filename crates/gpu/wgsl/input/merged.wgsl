@@ -13,22 +13,28 @@ const HEAD_QUADS: u32 = HEAD_WIDTH / 4u;
 
 var<workgroup> shares: array<f32, MOST_SPLITS * HEADS>;
 
+const_assert MOST_SPLITS * HEADS <= LANES;
+
 fn part_count() -> u32 { return splits_of(seen_from(step.position + step.rows - 1u, merged.window)); }
 
-// How much of each split's sums goes into the whole.
+// How much of each split's sums goes into the whole. A lane has one split of one head.
 fn prepare(lane: u32, first_reader: bool) {
     let splits = part_count();
-    for (var head = lane; head < HEADS; head += LANES) {
+    if lane < MOST_SPLITS * HEADS {
+        let head = lane % HEADS;
+        var own = vec2<f32>();
         var most = -3.0e38;
-        for (var split = 0u; split < splits; split++) { most = max(most, peaks[split * HEADS + head].x); }
+        for (var split = 0u; split < splits; split++) {
+            let peak = peaks[split * HEADS + head];
+            most = max(most, peak.x);
+            if split == lane / HEADS { own = peak; }
+        }
         var total = 0.0;
         for (var split = 0u; split < splits; split++) {
             let peak = peaks[split * HEADS + head];
             total += peak.y * exp(peak.x - most);
         }
-        for (var split = 0u; split < splits; split++) {
-            shares[split * HEADS + head] = exp(peaks[split * HEADS + head].x - most) / total;
-        }
+        shares[lane] = exp(own.x - most) / total;
     }
     workgroupBarrier();
 }

@@ -19,49 +19,122 @@ struct Residual {
 @group(1) @binding(5) var<storage, read> vectors: array<vec4<f32>>;
 @group(1) @binding(6) var<uniform> residual: Residual;
 
+// Vectors of four values that a lane makes of x. Written out, because an array that a loop indexes would lie in memory;
+// and everything is loaded at once, before the first sum over the workgroup is waited for.
 const FOURS: u32 = (8u * CHUNKS + LANES - 1u) / LANES;
 
-// What a lane makes of x. Everything is loaded at once, before the first sum over the workgroup is waited for.
-var<private> made: array<vec4<f32>, FOURS>;
+const_assert FOURS <= 8u;
+
+var<private> made0: vec4<f32>;
+var<private> made1: vec4<f32>;
+var<private> made2: vec4<f32>;
+var<private> made3: vec4<f32>;
+var<private> made4: vec4<f32>;
+var<private> made5: vec4<f32>;
+var<private> made6: vec4<f32>;
+var<private> made7: vec4<f32>;
+
+// The parts of one vector.
+struct Parts { base: vec4<f32>, branch: vec4<f32>, branch_weight: vec4<f32>, weight: vec4<f32> }
+
+fn parts_of(four: u32) -> Parts {
+    var parts: Parts;
+    if four < 8u * CHUNKS {
+        parts.base = base[four];
+        if BRANCH == 1u {
+            parts.branch = branch[four];
+            parts.branch_weight = vectors[residual.branch_norm_at / 4u + four];
+        }
+        if NORMED == 1u { parts.weight = vectors[residual.norm_at / 4u + four]; }
+    }
+    return parts;
+}
+
+fn sum_of(parts: Parts, branch_scale: f32, scale: f32) -> vec4<f32> {
+    return (parts.base + parts.branch * branch_scale * parts.branch_weight) * scale;
+}
 
 fn prepare(lane: u32, first_reader: bool) {
     let width = f32(32u * CHUNKS);
-    var branches: array<vec4<f32>, FOURS>;
-    var branch_weights: array<vec4<f32>, FOURS>;
-    var weights: array<vec4<f32>, FOURS>;
-    var squares = 0.0;
-    for (var i = 0u; i < FOURS; i++) {
-        let four = lane + i * LANES;
-        if four < 8u * CHUNKS {
-            made[i] = base[four];
-            if BRANCH == 1u {
-                branches[i] = branch[four];
-                branch_weights[i] = vectors[residual.branch_norm_at / 4u + four];
-            }
-            if NORMED == 1u { weights[i] = vectors[residual.norm_at / 4u + four]; }
-        }
-    }
+    let p0 = parts_of(lane);
+    var p1: Parts;
+    if FOURS > 1u { p1 = parts_of(lane + 1u * LANES); }
+    var p2: Parts;
+    if FOURS > 2u { p2 = parts_of(lane + 2u * LANES); }
+    var p3: Parts;
+    if FOURS > 3u { p3 = parts_of(lane + 3u * LANES); }
+    var p4: Parts;
+    if FOURS > 4u { p4 = parts_of(lane + 4u * LANES); }
+    var p5: Parts;
+    if FOURS > 5u { p5 = parts_of(lane + 5u * LANES); }
+    var p6: Parts;
+    if FOURS > 6u { p6 = parts_of(lane + 6u * LANES); }
+    var p7: Parts;
+    if FOURS > 7u { p7 = parts_of(lane + 7u * LANES); }
+    var branch_scale = 0.0;
     if BRANCH == 1u {
-        for (var i = 0u; i < FOURS; i++) { squares += dot(branches[i], branches[i]); }
-        let scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.branch_eps);
-        for (var i = 0u; i < FOURS; i++) { made[i] += branches[i] * scale * branch_weights[i]; }
+        var squares = dot(p0.branch, p0.branch);
+        if FOURS > 1u { squares += dot(p1.branch, p1.branch); }
+        if FOURS > 2u { squares += dot(p2.branch, p2.branch); }
+        if FOURS > 3u { squares += dot(p3.branch, p3.branch); }
+        if FOURS > 4u { squares += dot(p4.branch, p4.branch); }
+        if FOURS > 5u { squares += dot(p5.branch, p5.branch); }
+        if FOURS > 6u { squares += dot(p6.branch, p6.branch); }
+        if FOURS > 7u { squares += dot(p7.branch, p7.branch); }
+        branch_scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.branch_eps);
     }
-    if SCALED == 1u {
-        let scale = vectors[residual.scale_at / 4u].x;
-        for (var i = 0u; i < FOURS; i++) { made[i] *= scale; }
-    }
-    if KEPT {
-        for (var i = 0u; i < FOURS; i++) {
-            let four = lane + i * LANES;
-            if first_reader && four < 8u * CHUNKS { keep(four, made[i]); }
-        }
+    var scale = 1.0;
+    if SCALED == 1u { scale = vectors[residual.scale_at / 4u].x; }
+    made0 = sum_of(p0, branch_scale, scale);
+    if FOURS > 1u { made1 = sum_of(p1, branch_scale, scale); }
+    if FOURS > 2u { made2 = sum_of(p2, branch_scale, scale); }
+    if FOURS > 3u { made3 = sum_of(p3, branch_scale, scale); }
+    if FOURS > 4u { made4 = sum_of(p4, branch_scale, scale); }
+    if FOURS > 5u { made5 = sum_of(p5, branch_scale, scale); }
+    if FOURS > 6u { made6 = sum_of(p6, branch_scale, scale); }
+    if FOURS > 7u { made7 = sum_of(p7, branch_scale, scale); }
+    if KEPT && first_reader {
+        keep4(lane, made0);
+        if FOURS > 1u { keep4(lane + 1u * LANES, made1); }
+        if FOURS > 2u { keep4(lane + 2u * LANES, made2); }
+        if FOURS > 3u { keep4(lane + 3u * LANES, made3); }
+        if FOURS > 4u { keep4(lane + 4u * LANES, made4); }
+        if FOURS > 5u { keep4(lane + 5u * LANES, made5); }
+        if FOURS > 6u { keep4(lane + 6u * LANES, made6); }
+        if FOURS > 7u { keep4(lane + 7u * LANES, made7); }
     }
     if NORMED == 1u {
-        squares = 0.0;
-        for (var i = 0u; i < FOURS; i++) { squares += dot(made[i], made[i]); }
-        let scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.eps) * residual.factor;
-        for (var i = 0u; i < FOURS; i++) { made[i] *= scale * weights[i]; }
+        var squares = dot(made0, made0);
+        if FOURS > 1u { squares += dot(made1, made1); }
+        if FOURS > 2u { squares += dot(made2, made2); }
+        if FOURS > 3u { squares += dot(made3, made3); }
+        if FOURS > 4u { squares += dot(made4, made4); }
+        if FOURS > 5u { squares += dot(made5, made5); }
+        if FOURS > 6u { squares += dot(made6, made6); }
+        if FOURS > 7u { squares += dot(made7, made7); }
+        let norm = inverseSqrt(workgroup_sum(squares, lane) / width + residual.eps) * residual.factor;
+        made0 *= norm * p0.weight;
+        if FOURS > 1u { made1 *= norm * p1.weight; }
+        if FOURS > 2u { made2 *= norm * p2.weight; }
+        if FOURS > 3u { made3 *= norm * p3.weight; }
+        if FOURS > 4u { made4 *= norm * p4.weight; }
+        if FOURS > 5u { made5 *= norm * p5.weight; }
+        if FOURS > 6u { made6 *= norm * p6.weight; }
+        if FOURS > 7u { made7 *= norm * p7.weight; }
     }
 }
 
-fn input4(row: u32, slot: u32, four: u32, index: u32) -> vec4<f32> { return made[index]; }
+fn keep4(four: u32, sum: vec4<f32>) {
+    if four < 8u * CHUNKS { keep(four, sum); }
+}
+
+fn input4(row: u32, slot: u32, four: u32, index: u32) -> vec4<f32> {
+    if FOURS > 7u && index == 7u { return made7; }
+    if FOURS > 6u && index == 6u { return made6; }
+    if FOURS > 5u && index == 5u { return made5; }
+    if FOURS > 4u && index == 4u { return made4; }
+    if FOURS > 3u && index == 3u { return made3; }
+    if FOURS > 2u && index == 2u { return made2; }
+    if FOURS > 1u && index == 1u { return made1; }
+    return made0;
+}

@@ -5,91 +5,180 @@
 //              its own copy of x in workgroup memory, PIECE chunks at once: what comes before the product is computed
 //              on the way, which costs less than a dispatch of its own.
 // Reads        what the input slot reads, weight as packed planes        Writes   y
-// Slots        format: GROUP, HAS_OFFSET, chunk_scales, chunk_quants     select: matrix     epilogue: PAIRED, finish
+// Slots        arithmetic: stage, load_chunk, chunk_dot     format     select: matrix     epilogue: PAIRED, finish
 //              input: prepare, input4     reduce: workgroup_sum, part_sum     entry
 // Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece)
+//
+// Loops over what a lane holds are written out, because compilers keep an array that a loop indexes in memory, and wait
+// for each load in turn. Weights are asked for before x is made: memory is far away.
 
 @group(1) @binding(2) var<storage, read_write> y: array<f32>;
 
 const OUTPUTS: u32 = LANES / PARTS;
 
-// Chunks lie side by side, so that neighbouring lanes read neighbouring words; one more than there are, so that they
-// also write to different banks.
-const STRIDE: u32 = PIECE + 1u;
+// Chunks that each lane has of a piece, where all have as many.
+const LANE_CHUNKS: u32 = PIECE / PARTS;
+const EVEN: bool = PIECE % PARTS == 0u && CHUNKS % PIECE == 0u;
 
-var<workgroup> staged: array<vec4<f32>, ROWS * 8u * STRIDE>;
+// Rounds in which all lanes together stage a piece of x.
+const ROUNDS: u32 = (8u * PIECE + LANES - 1u) / LANES;
 
-// The product of a chunk of the weight with the chunk of x that is staged from `at` on.
-fn chunk_dot(quants: array<vec4<f32>, 8>, scales: vec4<f32>, at: u32) -> f32 {
-    let x0 = staged[at];
-    let x1 = staged[at + STRIDE];
-    let x2 = staged[at + 2u * STRIDE];
-    let x3 = staged[at + 3u * STRIDE];
-    let x4 = staged[at + 4u * STRIDE];
-    let x5 = staged[at + 5u * STRIDE];
-    let x6 = staged[at + 6u * STRIDE];
-    let x7 = staged[at + 7u * STRIDE];
-    let first = dot(quants[0], x0) + dot(quants[1], x1) + dot(quants[2], x2) + dot(quants[3], x3);
-    let other = dot(quants[4], x4) + dot(quants[5], x5) + dot(quants[6], x6) + dot(quants[7], x7);
-    var sum: f32;
-    if GROUP == 32u { sum = scales.x * (first + other); } else { sum = scales.x * first + scales.z * other; }
-    if HAS_OFFSET {
-        let ones = vec4<f32>(1.0);
-        sum += scales.y * dot(x0 + x1 + x2 + x3, ones) + scales.w * dot(x4 + x5 + x6 + x7, ones);
+// The first chunks of a lane's row. Those that it does not have are as the first.
+struct Held { a: Chunk, b: Chunk, c: Chunk, d: Chunk }
+
+fn hold(weight_row: u32, first: u32) -> Held {
+    let a = load_chunk(weight_row, first);
+    var held = Held(a, a, a, a);
+    if LANE_CHUNKS > 1u { held.b = load_chunk(weight_row, first + PARTS); }
+    if LANE_CHUNKS > 2u { held.c = load_chunk(weight_row, first + 2u * PARTS); }
+    if LANE_CHUNKS > 3u { held.d = load_chunk(weight_row, first + 3u * PARTS); }
+    return held;
+}
+
+fn held_dot(held: Held, chunk: u32) -> f32 {
+    var sum = chunk_dot(held.a, 0u, chunk);
+    if LANE_CHUNKS > 1u { sum += chunk_dot(held.b, 0u, chunk + PARTS); }
+    if LANE_CHUNKS > 2u { sum += chunk_dot(held.c, 0u, chunk + 2u * PARTS); }
+    if LANE_CHUNKS > 3u { sum += chunk_dot(held.d, 0u, chunk + 3u * PARTS); }
+    return sum;
+}
+
+// The product of the chunks after those held, of the piece that begins at a chunk.
+fn rest_dot(weight_row: u32, piece: u32, part: u32) -> f32 {
+    var sum = 0.0;
+    for (var i = 4u; i + 4u <= LANE_CHUNKS; i += 4u) {
+        let chunk = part + i * PARTS;
+        let a = load_chunk(weight_row, piece + chunk);
+        let b = load_chunk(weight_row, piece + chunk + PARTS);
+        let c = load_chunk(weight_row, piece + chunk + 2u * PARTS);
+        let d = load_chunk(weight_row, piece + chunk + 3u * PARTS);
+        sum += chunk_dot(a, 0u, chunk) + chunk_dot(b, 0u, chunk + PARTS)
+            + chunk_dot(c, 0u, chunk + 2u * PARTS) + chunk_dot(d, 0u, chunk + 3u * PARTS);
+    }
+    if LANE_CHUNKS > 4u && LANE_CHUNKS % 4u != 0u {
+        let chunk = part + LANE_CHUNKS / 4u * 4u * PARTS;
+        let a = load_chunk(weight_row, piece + chunk);
+        var b = a;
+        var c = a;
+        if LANE_CHUNKS % 4u > 1u { b = load_chunk(weight_row, piece + chunk + PARTS); }
+        if LANE_CHUNKS % 4u > 2u { c = load_chunk(weight_row, piece + chunk + 2u * PARTS); }
+        sum += chunk_dot(a, 0u, chunk);
+        if LANE_CHUNKS % 4u > 1u { sum += chunk_dot(b, 0u, chunk + PARTS); }
+        if LANE_CHUNKS % 4u > 2u { sum += chunk_dot(c, 0u, chunk + 2u * PARTS); }
     }
     return sum;
+}
+
+// Four values of x for a lane's place in a round.
+fn values_of(row: u32, slot: u32, piece: u32, round: u32, lane: u32) -> vec4<f32> {
+    let four = lane + round * LANES;
+    if four >= 8u * min(PIECE, CHUNKS - piece) { return vec4<f32>(); }
+    return input4(row, slot, 8u * piece + four, 8u * piece / LANES + round);
+}
+
+fn stage4(row: u32, piece: u32, round: u32, lane: u32, value: vec4<f32>) {
+    let four = lane + round * LANES;
+    stage(row, four, four < 8u * min(PIECE, CHUNKS - piece), value);
+}
+
+fn stage_piece(first_row: u32, slot: u32, piece: u32, lane: u32) {
+    for (var row = 0u; row < ROWS; row++) {
+        for (var round = 0u; round < ROUNDS; round += 4u) {
+            let own = first_row + row;
+            let a = values_of(own, slot, piece, round, lane);
+            var b = a;
+            var c = a;
+            var d = a;
+            if ROUNDS > 1u { b = values_of(own, slot, piece, round + 1u, lane); }
+            if ROUNDS > 2u { c = values_of(own, slot, piece, round + 2u, lane); }
+            if ROUNDS > 3u { d = values_of(own, slot, piece, round + 3u, lane); }
+            stage4(row, piece, round, lane, a);
+            if ROUNDS > 1u { stage4(row, piece, round + 1u, lane, b); }
+            if ROUNDS > 2u { stage4(row, piece, round + 2u, lane, c); }
+            if ROUNDS > 3u { stage4(row, piece, round + 3u, lane, d); }
+        }
+    }
+}
+
+fn store(row: u32, slot: u32, output: u32, total: vec2<f32>) {
+    let value = total * params.factor;
+    y[params.y_at + row * params.y_stride + slot * params.outputs + output] = finish(row, output, value.x, value.y);
 }
 
 fn kernel(workgroup: vec3<u32>, lane: u32) {
     let slot = workgroup.z;
     let first_row = workgroup.y * ROWS;
     let part = lane % PARTS;
-    prepare(lane, workgroup.x == 0u && slot == 0u);
-    for (var tile = 0u; tile < TILES; tile++) {
-        let output = (workgroup.x * TILES + tile) * OUTPUTS + lane / PARTS;
-        let tensor_row = matrix(first_row, slot) * params.matrix_rows + params.first_row + output;
-        // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
-        let weight_row = tensor_row - params.shard_first;
-        let here = output < params.outputs && weight_row < params.shard_rows;
-        var sums: array<vec2<f32>, ROWS>;
-        for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
-            let count = min(PIECE, CHUNKS - piece);
-            if tile == 0u {
-                if piece > 0u { workgroupBarrier(); }
-                for (var i = 0u; i < (8u * PIECE + LANES - 1u) / LANES; i++) {
-                    let four = lane + i * LANES;
-                    if four < 8u * count {
-                        for (var row = 0u; row < ROWS; row++) {
-                            let at = row * 8u * STRIDE + (four % 8u) * STRIDE + four / 8u;
-                            staged[at] = input4(first_row + row, slot, 8u * piece + four, 8u * piece / LANES + i);
-                        }
+    var output = workgroup.x * TILES * OUTPUTS + lane / PARTS;
+    // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
+    let shift = matrix(first_row, slot) * params.matrix_rows + params.first_row - params.shard_first;
+    var here = output < params.outputs && output + shift < params.shard_rows;
+    // A lane without an output reads the shard's first row, for nothing.
+    var weight_row = select(0u, output + shift, here);
+    if EVEN && ROWS == 1u {
+        var held = hold(weight_row, part);
+        var pair = held;
+        if PAIRED { pair = hold(weight_row + params.pair, part); }
+        prepare(lane, workgroup.x == 0u && slot == 0u);
+        for (var tile = 0u; tile < TILES; tile++) {
+            var sum = vec2<f32>();
+            for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
+                if tile == 0u {
+                    if piece > 0u {
+                        held = hold(weight_row, piece + part);
+                        if PAIRED { pair = hold(weight_row + params.pair, piece + part); }
+                        workgroupBarrier();
                     }
+                    stage_piece(first_row, slot, piece, lane);
+                    workgroupBarrier();
                 }
-                workgroupBarrier();
-            }
-            if here {
-                for (var chunk = part; chunk < count; chunk += PARTS) {
-                    let scales = chunk_scales(weight_row, piece + chunk);
-                    let quants = chunk_quants(weight_row, piece + chunk);
-                    for (var row = 0u; row < ROWS; row++) {
-                        sums[row].x += chunk_dot(quants, scales, row * 8u * STRIDE + chunk);
-                    }
-                    if PAIRED {
-                        let pair_scales = chunk_scales(weight_row + params.pair, piece + chunk);
-                        let pair_quants = chunk_quants(weight_row + params.pair, piece + chunk);
-                        for (var row = 0u; row < ROWS; row++) {
-                            sums[row].y += chunk_dot(pair_quants, pair_scales, row * 8u * STRIDE + chunk);
-                        }
-                    }
+                sum.x += held_dot(held, part);
+                if PAIRED { sum.y += held_dot(pair, part); }
+                if LANE_CHUNKS > 4u {
+                    sum.x += rest_dot(weight_row, piece, part);
+                    if PAIRED { sum.y += rest_dot(weight_row + params.pair, piece, part); }
                 }
             }
+            let done = output;
+            let was_here = here;
+            if TILES > 1u {
+                output += OUTPUTS;
+                here = output < params.outputs && output + shift < params.shard_rows;
+                weight_row = select(0u, output + shift, here);
+                held = hold(weight_row, part);
+                if PAIRED { pair = hold(weight_row + params.pair, part); }
+            }
+            let total = part_sum(sum, lane);
+            if part == 0u && was_here && first_row < max(step.rows, 1u) { store(first_row, slot, done, total); }
         }
-        for (var row = 0u; row < ROWS; row++) {
-            let total = part_sum(sums[row], lane) * params.factor;
-            if part == 0u && here && first_row + row < max(step.rows, 1u) {
-                let at = params.y_at + (first_row + row) * params.y_stride + slot * params.outputs + output;
-                y[at] = finish(first_row + row, output, total.x, total.y);
+    } else {
+        prepare(lane, workgroup.x == 0u && slot == 0u);
+        for (var tile = 0u; tile < TILES; tile++) {
+            var sums: array<vec2<f32>, ROWS>;
+            for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
+                if tile == 0u {
+                    if piece > 0u { workgroupBarrier(); }
+                    stage_piece(first_row, slot, piece, lane);
+                    workgroupBarrier();
+                }
+                for (var chunk = part; here && chunk < min(PIECE, CHUNKS - piece); chunk += PARTS) {
+                    let weight = load_chunk(weight_row, piece + chunk);
+                    for (var row = 0u; row < ROWS; row++) { sums[row].x += chunk_dot(weight, row, chunk); }
+                    if PAIRED {
+                        let pair = load_chunk(weight_row + params.pair, piece + chunk);
+                        for (var row = 0u; row < ROWS; row++) { sums[row].y += chunk_dot(pair, row, chunk); }
+                    }
+                }
             }
+            for (var row = 0u; row < ROWS; row++) {
+                let total = part_sum(sums[row], lane);
+                if part == 0u && here && first_row + row < max(step.rows, 1u) {
+                    store(first_row + row, slot, output, total);
+                }
+            }
+            output += OUTPUTS;
+            here = output < params.outputs && output + shift < params.shard_rows;
+            weight_row = select(0u, output + shift, here);
         }
     }
 }
