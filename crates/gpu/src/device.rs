@@ -69,7 +69,7 @@ pub struct DeviceProfile {
 
 impl DeviceProfile {
     /// Lanes of a subgroup, where all have the same number and that is a power of two.
-    pub(crate) fn subgroup(&self) -> Option<u32> {
+    pub fn subgroup(&self) -> Option<u32> {
         let [smallest, largest] = self.subgroups?;
         (smallest == largest && smallest.is_power_of_two() && (4..=128).contains(&smallest))
             .then_some(smallest)

@@ -42,7 +42,7 @@ impl Lowering<'_> {
     ) -> Result<(), GpuError> {
         let target = self.target;
         let &Attention { q, kv, rope, cache, shape, out, .. } = attention;
-        let row = RowAttention::new(shape, target.cache_format, owns);
+        let row = RowAttention::new(shape, target.cache_format, owns, target.subgroup);
         let q_place = self.place(q.value)?;
         let mut buffers = vec![
             ("q", q_place.slot()),

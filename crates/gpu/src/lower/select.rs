@@ -18,16 +18,16 @@ const OTHER_MEMORY: u32 = 1024;
 
 /// Bytes that a chunk of 32 values of x takes there: as it is, and in fixed point.
 const FLOAT_CHUNK: u32 = 128;
-const INTEGER_CHUNK: u32 = 80;
-
-/// Chunks of x that are staged at once at most: as many as give each lane a few loads to wait for.
-const PIECE_CHUNKS: u32 = 128;
+const INTEGER_CHUNK: u32 = 112;
 
 /// More workgroup memory than this leaves room for too few workgroups.
 const MOST_MEMORY: u32 = 40 << 10;
 
 /// Workgroups of a product that are at work at once on a large GPU.
 const BUSY_WORKGROUPS: u32 = 528;
+
+/// Outputs beyond which there are enough for more rounds of workgroups than one.
+const MANY_OUTPUTS: u32 = 65_536;
 
 /// Rows for which a product reads each weight once; beyond, tiles do better.
 pub(crate) const FEW_ROWS: u32 = 8;
@@ -183,7 +183,7 @@ impl Lowering<'_> {
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
-            let integer = target.subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(packed.packing.format);
+            let integer = target.subgroup.is_some() && has_bytes(packed.packing.format);
             let arithmetic = if integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
             let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
             let room = (target.workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / together;
@@ -319,26 +319,28 @@ impl RowShape {
     fn new(width: u32, outputs: u32, rows: u32, room: u32, subgroup: Option<u32>) -> Self {
         let chunks = width / 32;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
-        let parts = match chunks {
+        let target = match chunks {
             0..=8 => 8,
             9..=128 => 16,
             129..=256 => 32,
             _ => 64,
         };
         // Lanes of one subgroup need no barrier to add up.
-        let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
-        // Equal pieces of whole rounds of all lanes if possible, so that what a lane makes of x is in the same place in
-        // every piece.
-        let round = LANES / 8;
-        let most = (room - 1).min(PIECE_CHUNKS);
-        let equal = (1..=8).map(|pieces| chunks / pieces).find(|&piece| {
-            chunks.is_multiple_of(piece) && piece <= most && (piece == chunks || piece.is_multiple_of(round))
+        let target = subgroup.map_or(target, |lanes| target.min(lanes));
+        // Half a chunk of x to a lane. Best are equal pieces in which all lanes have as many chunks.
+        let most = (room - 1).min(LANES / 2);
+        let pieces = (1..=8).filter(|&pieces| chunks.is_multiple_of(pieces)).map(|pieces| chunks / pieces);
+        let even = pieces.filter(|&piece| piece <= most).find_map(|piece| {
+            let parts = [target, target / 2, target / 4]
+                .into_iter()
+                .find(|&parts| piece.is_multiple_of(parts.max(1)))?;
+            (parts >= 4).then_some((piece, parts))
         });
-        let piece = equal.unwrap_or(most / round * round);
+        let (piece, parts) = even.unwrap_or((chunks.min(most), target));
         // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
         // once on a large GPU.
-        let tiles =
-            if piece == chunks { (outputs / (LANES / parts)).div_ceil(BUSY_WORKGROUPS).max(1) } else { 1 };
+        let busy = if outputs < MANY_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
+        let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(busy).max(1) } else { 1 };
         Self { parts, rows, chunks, piece, tiles }
     }
 

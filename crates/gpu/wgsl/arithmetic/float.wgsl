@@ -10,8 +10,14 @@ var<workgroup> staged: array<vec4<f32>, ROWS * 8u * STRIDE>;
 
 struct Chunk { quants: array<vec4<f32>, 8>, scales: vec4<f32> }
 
-fn stage(row: u32, four: u32, here: bool, value: vec4<f32>) {
-    if here { staged[(row * 8u + four % 8u) * STRIDE + four / 8u] = value; }
+fn stage(row: u32, chunk: u32, odd: u32, here: bool, values: Values) {
+    if here {
+        let at = (row * 8u + odd) * STRIDE + chunk;
+        staged[at] = values.a;
+        staged[at + 2u * STRIDE] = values.b;
+        staged[at + 4u * STRIDE] = values.c;
+        staged[at + 6u * STRIDE] = values.d;
+    }
 }
 
 fn load_chunk(weight_row: u32, chunk: u32) -> Chunk {

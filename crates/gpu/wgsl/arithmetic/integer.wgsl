@@ -1,44 +1,50 @@
-// integer: products of quants with x in fixed point, four at a time. Each chunk of x has a scale of its own and sixteen
-// bits, the upper and the lower eight apart: about what is lost is the last bit of what half precision would keep five
-// bits less of. Needs a fifth of the instructions, which is what limits a GPU that reads weights of four bits.
+// integer: products of quants with x in fixed point, four at a time. Each chunk of x has a scale of its own and 24 bits,
+// eight at a time, which is what single precision keeps of its largest value. Needs a third of the instructions, and these
+// are what limits a GPU that reads weights of four bits.
 //
 // Slots        format: GROUP, HAS_OFFSET, WIDE_BYTES, chunk_scales, chunk_bytes
-// Constants    SUBGROUP (eight lanes that share a chunk are of one subgroup)
+// Constants    SUBGROUP (two lanes that share a chunk are of one subgroup)
 
-const_assert SUBGROUP >= 8u;
-
-// Words of a chunk lie in four vectors: even and odd words of the upper halves, then of the lower ones.
+// Words of a chunk lie in six vectors: even and odd words of the upper eight bits, then of the middle, then of the lower.
 const STRIDE: u32 = PIECE + 1u;
 
-// The largest that leaves both halves within eight signed bits.
-const LARGEST: f32 = 32639.0;
+// Just below what leaves all three within eight signed bits, because products are rounded.
+const LARGEST: f32 = 8000000.0;
 
-var<workgroup> staged: array<vec4<u32>, ROWS * 4u * STRIDE>;
+var<workgroup> staged: array<vec4<u32>, ROWS * 6u * STRIDE>;
 // The scale of a chunk, and the sums of its two halves.
 var<workgroup> staged_scales: array<vec4<f32>, ROWS * STRIDE>;
 
 struct Chunk { bytes: Bytes, scales: vec4<f32> }
 
-fn stage(row: u32, four: u32, here: bool, value: vec4<f32>) {
-    // Eight lanes side by side have the eight words of a chunk.
-    let size = abs(value);
+// Three bytes of each of four values: upper, middle, lower. Bytes are signed, so what lies above one is rounded.
+fn bytes_of(value: vec4<f32>, scale: f32) -> vec3<u32> {
+    let whole = vec4<i32>(round(value * scale));
+    let most = (whole + vec4<i32>(128)) >> vec4<u32>(8u);
+    let upper = (most + vec4<i32>(128)) >> vec4<u32>(8u);
+    return vec3<u32>(
+        pack4xI8(upper), pack4xI8(most - (upper << vec4<u32>(8u))), pack4xI8(whole - (most << vec4<u32>(8u))));
+}
+
+fn stage(row: u32, chunk: u32, odd: u32, here: bool, values: Values) {
+    let size = max(max(abs(values.a), abs(values.b)), max(abs(values.c), abs(values.d)));
     var largest = max(max(size.x, size.y), max(size.z, size.w));
+    // The lane beside has the other words of the chunk.
     largest = max(largest, subgroupShuffleXor(largest, 1u));
-    largest = max(largest, subgroupShuffleXor(largest, 2u));
-    largest = max(largest, subgroupShuffleXor(largest, 4u));
-    var half = value.x + value.y + value.z + value.w;
-    half += subgroupShuffleXor(half, 1u);
-    half += subgroupShuffleXor(half, 2u);
-    let other = subgroupShuffleXor(half, 4u);
-    let fixed = vec4<i32>(round(value * select(LARGEST / largest, 0.0, largest == 0.0)));
-    let upper = (fixed + vec4<i32>(128)) >> vec4<u32>(8u);
-    let lower = fixed - (upper << vec4<u32>(8u));
+    let ones = vec4<f32>(1.0);
+    var halves = vec2<f32>(dot(values.a + values.b, ones), dot(values.c + values.d, ones));
+    halves += subgroupShuffleXor(halves, 1u);
+    let scale = select(LARGEST / largest, 0.0, largest == 0.0);
+    let a = bytes_of(values.a, scale);
+    let b = bytes_of(values.b, scale);
+    let c = bytes_of(values.c, scale);
+    let d = bytes_of(values.d, scale);
     if here {
-        let chunk = four / 8u;
-        let at = (row * 4u + four % 2u) * STRIDE + chunk;
-        staged[at][four % 8u / 2u] = pack4xI8(upper);
-        staged[at + 2u * STRIDE][four % 8u / 2u] = pack4xI8(lower);
-        if four % 8u == 0u { staged_scales[row * STRIDE + chunk] = vec4<f32>(largest / LARGEST, half, other, 0.0); }
+        let at = (row * 6u + odd) * STRIDE + chunk;
+        staged[at] = vec4<u32>(a.x, b.x, c.x, d.x);
+        staged[at + 2u * STRIDE] = vec4<u32>(a.y, b.y, c.y, d.y);
+        staged[at + 4u * STRIDE] = vec4<u32>(a.z, b.z, c.z, d.z);
+        if odd == 0u { staged_scales[row * STRIDE + chunk] = vec4<f32>(largest / LARGEST, halves, 0.0); }
     }
 }
 
@@ -46,35 +52,33 @@ fn load_chunk(weight_row: u32, chunk: u32) -> Chunk {
     return Chunk(chunk_bytes(weight_row, chunk), chunk_scales(weight_row, chunk));
 }
 
+// Products of the two halves of a chunk with eight bits of x.
+fn half_dots(weight: Bytes, even: vec4<u32>, odd: vec4<u32>) -> vec2<i32> {
+    return vec2<i32>(
+        dot4I8Packed(weight.even.x, even.x) + dot4I8Packed(weight.odd.x, odd.x)
+            + dot4I8Packed(weight.even.y, even.y) + dot4I8Packed(weight.odd.y, odd.y),
+        dot4I8Packed(weight.even.z, even.z) + dot4I8Packed(weight.odd.z, odd.z)
+            + dot4I8Packed(weight.even.w, even.w) + dot4I8Packed(weight.odd.w, odd.w));
+}
+
 // The product of a chunk of the weight with a chunk of x.
 fn chunk_dot(weight: Chunk, row: u32, chunk: u32) -> f32 {
-    let at = row * 4u * STRIDE + chunk;
-    let upper_even = staged[at];
-    let upper_odd = staged[at + STRIDE];
-    let lower_even = staged[at + 2u * STRIDE];
-    let lower_odd = staged[at + 3u * STRIDE];
-    var even = weight.bytes.even;
-    var odd = weight.bytes.odd;
+    var bytes = weight.bytes;
     if WIDE_BYTES {
-        even ^= vec4<u32>(0x80808080u);
-        odd ^= vec4<u32>(0x80808080u);
+        bytes.even ^= vec4<u32>(0x80808080u);
+        bytes.odd ^= vec4<u32>(0x80808080u);
     }
-    let first_upper = dot4I8Packed(even.x, upper_even.x) + dot4I8Packed(odd.x, upper_odd.x)
-        + dot4I8Packed(even.y, upper_even.y) + dot4I8Packed(odd.y, upper_odd.y);
-    let first_lower = dot4I8Packed(even.x, lower_even.x) + dot4I8Packed(odd.x, lower_odd.x)
-        + dot4I8Packed(even.y, lower_even.y) + dot4I8Packed(odd.y, lower_odd.y);
-    let other_upper = dot4I8Packed(even.z, upper_even.z) + dot4I8Packed(odd.z, upper_odd.z)
-        + dot4I8Packed(even.w, upper_even.w) + dot4I8Packed(odd.w, upper_odd.w);
-    let other_lower = dot4I8Packed(even.z, lower_even.z) + dot4I8Packed(odd.z, lower_odd.z)
-        + dot4I8Packed(even.w, lower_even.w) + dot4I8Packed(odd.w, lower_odd.w);
+    let at = row * 6u * STRIDE + chunk;
+    let upper = half_dots(bytes, staged[at], staged[at + STRIDE]);
+    let middle = half_dots(bytes, staged[at + 2u * STRIDE], staged[at + 3u * STRIDE]);
+    let lower = half_dots(bytes, staged[at + 4u * STRIDE], staged[at + 5u * STRIDE]);
+    // The upper part alone would overflow a word when it is brought to its place.
+    let dots = 65536.0 * vec2<f32>(upper) + vec2<f32>((middle << vec2<u32>(8u)) + lower);
     let scales = weight.scales;
     let x = staged_scales[row * STRIDE + chunk];
     var sum: f32;
-    if GROUP == 32u {
-        sum = scales.x * x.x * f32(((first_upper + other_upper) << 8u) + first_lower + other_lower);
-    } else {
-        sum = x.x * (scales.x * f32((first_upper << 8u) + first_lower) + scales.z * f32((other_upper << 8u) + other_lower));
-    }
+    if GROUP == 32u { sum = scales.x * (dots.x + dots.y); } else { sum = scales.x * dots.x + scales.z * dots.y; }
+    sum *= x.x;
     if WIDE_BYTES {
         // Bytes were read as 128 less than they are.
         sum += 128.0 * (scales.x * x.y + scales.z * x.z);

@@ -14,6 +14,7 @@ const HEAD_QUADS: u32 = HEAD_WIDTH / 4u;
 var<workgroup> shares: array<f32, MOST_SPLITS * HEADS>;
 
 const_assert MOST_SPLITS * HEADS <= LANES;
+const_assert HEAD_WIDTH % 32u == 0u;
 
 fn part_count() -> u32 { return splits_of(seen_from(step.position + step.rows - 1u, merged.window)); }
 
@@ -39,12 +40,19 @@ fn prepare(lane: u32, first_reader: bool) {
     workgroupBarrier();
 }
 
-fn input4(row: u32, slot: u32, four: u32, index: u32) -> vec4<f32> {
-    let head = four / HEAD_QUADS;
+fn input_values(row: u32, slot: u32, piece: u32, lane: u32) -> Values {
+    let first = 8u * (piece + lane / 2u) + lane % 2u;
+    // Sixteen values of one half of a chunk are of one head.
+    let head = first / HEAD_QUADS;
     let splits = part_count();
-    var sum = vec4<f32>();
+    var values: Values;
     for (var split = 0u; split < splits; split++) {
-        sum += sums[split * HEADS * HEAD_QUADS + four] * shares[split * HEADS + head];
+        let at = split * HEADS * HEAD_QUADS + first;
+        let share = shares[split * HEADS + head];
+        values.a += sums[at] * share;
+        values.b += sums[at + 2u] * share;
+        values.c += sums[at + 4u] * share;
+        values.d += sums[at + 6u] * share;
     }
-    return sum;
+    return values;
 }

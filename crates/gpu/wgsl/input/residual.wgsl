@@ -19,122 +19,113 @@ struct Residual {
 @group(1) @binding(5) var<storage, read> vectors: array<vec4<f32>>;
 @group(1) @binding(6) var<uniform> residual: Residual;
 
-// Vectors of four values that a lane makes of x. Written out, because an array that a loop indexes would lie in memory;
-// and everything is loaded at once, before the first sum over the workgroup is waited for.
-const FOURS: u32 = (8u * CHUNKS + LANES - 1u) / LANES;
+// What a lane makes of each piece of x. Written out, because an array that a loop indexes would lie in memory; and
+// everything is loaded at once, before the first sum over the workgroup is waited for.
+const PIECES: u32 = (CHUNKS + PIECE - 1u) / PIECE;
 
-const_assert FOURS <= 8u;
+const_assert PIECES <= 4u;
 
-var<private> made0: vec4<f32>;
-var<private> made1: vec4<f32>;
-var<private> made2: vec4<f32>;
-var<private> made3: vec4<f32>;
-var<private> made4: vec4<f32>;
-var<private> made5: vec4<f32>;
-var<private> made6: vec4<f32>;
-var<private> made7: vec4<f32>;
+var<private> made0: Values;
+var<private> made1: Values;
+var<private> made2: Values;
+var<private> made3: Values;
 
-// The parts of one vector.
-struct Parts { base: vec4<f32>, branch: vec4<f32>, branch_weight: vec4<f32>, weight: vec4<f32> }
+// The parts of what a lane makes.
+struct Parts { base: Values, branch: Values, branch_weight: Values, weight: Values }
 
-fn parts_of(four: u32) -> Parts {
+fn parts_of(piece: u32, lane: u32) -> Parts {
     var parts: Parts;
-    if four < 8u * CHUNKS {
-        parts.base = base[four];
+    let chunk = piece + lane / 2u;
+    if lane / 2u < PIECE && chunk < CHUNKS {
+        let at = 8u * chunk + lane % 2u;
+        parts.base = Values(base[at], base[at + 2u], base[at + 4u], base[at + 6u]);
         if BRANCH == 1u {
-            parts.branch = branch[four];
-            parts.branch_weight = vectors[residual.branch_norm_at / 4u + four];
+            parts.branch = Values(branch[at], branch[at + 2u], branch[at + 4u], branch[at + 6u]);
+            let w = residual.branch_norm_at / 4u + at;
+            parts.branch_weight = Values(vectors[w], vectors[w + 2u], vectors[w + 4u], vectors[w + 6u]);
         }
-        if NORMED == 1u { parts.weight = vectors[residual.norm_at / 4u + four]; }
+        if NORMED == 1u {
+            let w = residual.norm_at / 4u + at;
+            parts.weight = Values(vectors[w], vectors[w + 2u], vectors[w + 4u], vectors[w + 6u]);
+        }
     }
     return parts;
 }
 
-fn sum_of(parts: Parts, branch_scale: f32, scale: f32) -> vec4<f32> {
-    return (parts.base + parts.branch * branch_scale * parts.branch_weight) * scale;
+fn squares_of(values: Values) -> f32 {
+    return dot(values.a, values.a) + dot(values.b, values.b) + dot(values.c, values.c) + dot(values.d, values.d);
+}
+
+fn scaled(values: Values, by: f32, weight: Values) -> Values {
+    return Values(
+        values.a * by * weight.a, values.b * by * weight.b, values.c * by * weight.c, values.d * by * weight.d);
+}
+
+fn sum_of(parts: Parts, branch_scale: f32, scale: f32) -> Values {
+    let base = parts.base;
+    if BRANCH == 0u { return Values(base.a * scale, base.b * scale, base.c * scale, base.d * scale); }
+    let branch = scaled(parts.branch, branch_scale, parts.branch_weight);
+    return Values(
+        (base.a + branch.a) * scale, (base.b + branch.b) * scale,
+        (base.c + branch.c) * scale, (base.d + branch.d) * scale);
+}
+
+fn keep_piece(piece: u32, lane: u32, values: Values) {
+    let chunk = piece + lane / 2u;
+    if lane / 2u < PIECE && chunk < CHUNKS {
+        let at = 8u * chunk + lane % 2u;
+        keep(at, values.a);
+        keep(at + 2u, values.b);
+        keep(at + 4u, values.c);
+        keep(at + 6u, values.d);
+    }
 }
 
 fn prepare(lane: u32, first_reader: bool) {
     let width = f32(32u * CHUNKS);
-    let p0 = parts_of(lane);
+    let p0 = parts_of(0u, lane);
     var p1: Parts;
-    if FOURS > 1u { p1 = parts_of(lane + 1u * LANES); }
+    if PIECES > 1u { p1 = parts_of(1u * PIECE, lane); }
     var p2: Parts;
-    if FOURS > 2u { p2 = parts_of(lane + 2u * LANES); }
+    if PIECES > 2u { p2 = parts_of(2u * PIECE, lane); }
     var p3: Parts;
-    if FOURS > 3u { p3 = parts_of(lane + 3u * LANES); }
-    var p4: Parts;
-    if FOURS > 4u { p4 = parts_of(lane + 4u * LANES); }
-    var p5: Parts;
-    if FOURS > 5u { p5 = parts_of(lane + 5u * LANES); }
-    var p6: Parts;
-    if FOURS > 6u { p6 = parts_of(lane + 6u * LANES); }
-    var p7: Parts;
-    if FOURS > 7u { p7 = parts_of(lane + 7u * LANES); }
+    if PIECES > 3u { p3 = parts_of(3u * PIECE, lane); }
     var branch_scale = 0.0;
     if BRANCH == 1u {
-        var squares = dot(p0.branch, p0.branch);
-        if FOURS > 1u { squares += dot(p1.branch, p1.branch); }
-        if FOURS > 2u { squares += dot(p2.branch, p2.branch); }
-        if FOURS > 3u { squares += dot(p3.branch, p3.branch); }
-        if FOURS > 4u { squares += dot(p4.branch, p4.branch); }
-        if FOURS > 5u { squares += dot(p5.branch, p5.branch); }
-        if FOURS > 6u { squares += dot(p6.branch, p6.branch); }
-        if FOURS > 7u { squares += dot(p7.branch, p7.branch); }
+        var squares = squares_of(p0.branch);
+        if PIECES > 1u { squares += squares_of(p1.branch); }
+        if PIECES > 2u { squares += squares_of(p2.branch); }
+        if PIECES > 3u { squares += squares_of(p3.branch); }
         branch_scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.branch_eps);
     }
     var scale = 1.0;
     if SCALED == 1u { scale = vectors[residual.scale_at / 4u].x; }
     made0 = sum_of(p0, branch_scale, scale);
-    if FOURS > 1u { made1 = sum_of(p1, branch_scale, scale); }
-    if FOURS > 2u { made2 = sum_of(p2, branch_scale, scale); }
-    if FOURS > 3u { made3 = sum_of(p3, branch_scale, scale); }
-    if FOURS > 4u { made4 = sum_of(p4, branch_scale, scale); }
-    if FOURS > 5u { made5 = sum_of(p5, branch_scale, scale); }
-    if FOURS > 6u { made6 = sum_of(p6, branch_scale, scale); }
-    if FOURS > 7u { made7 = sum_of(p7, branch_scale, scale); }
+    if PIECES > 1u { made1 = sum_of(p1, branch_scale, scale); }
+    if PIECES > 2u { made2 = sum_of(p2, branch_scale, scale); }
+    if PIECES > 3u { made3 = sum_of(p3, branch_scale, scale); }
     if KEPT && first_reader {
-        keep4(lane, made0);
-        if FOURS > 1u { keep4(lane + 1u * LANES, made1); }
-        if FOURS > 2u { keep4(lane + 2u * LANES, made2); }
-        if FOURS > 3u { keep4(lane + 3u * LANES, made3); }
-        if FOURS > 4u { keep4(lane + 4u * LANES, made4); }
-        if FOURS > 5u { keep4(lane + 5u * LANES, made5); }
-        if FOURS > 6u { keep4(lane + 6u * LANES, made6); }
-        if FOURS > 7u { keep4(lane + 7u * LANES, made7); }
+        keep_piece(0u, lane, made0);
+        if PIECES > 1u { keep_piece(1u * PIECE, lane, made1); }
+        if PIECES > 2u { keep_piece(2u * PIECE, lane, made2); }
+        if PIECES > 3u { keep_piece(3u * PIECE, lane, made3); }
     }
     if NORMED == 1u {
-        var squares = dot(made0, made0);
-        if FOURS > 1u { squares += dot(made1, made1); }
-        if FOURS > 2u { squares += dot(made2, made2); }
-        if FOURS > 3u { squares += dot(made3, made3); }
-        if FOURS > 4u { squares += dot(made4, made4); }
-        if FOURS > 5u { squares += dot(made5, made5); }
-        if FOURS > 6u { squares += dot(made6, made6); }
-        if FOURS > 7u { squares += dot(made7, made7); }
+        var squares = squares_of(made0);
+        if PIECES > 1u { squares += squares_of(made1); }
+        if PIECES > 2u { squares += squares_of(made2); }
+        if PIECES > 3u { squares += squares_of(made3); }
         let norm = inverseSqrt(workgroup_sum(squares, lane) / width + residual.eps) * residual.factor;
-        made0 *= norm * p0.weight;
-        if FOURS > 1u { made1 *= norm * p1.weight; }
-        if FOURS > 2u { made2 *= norm * p2.weight; }
-        if FOURS > 3u { made3 *= norm * p3.weight; }
-        if FOURS > 4u { made4 *= norm * p4.weight; }
-        if FOURS > 5u { made5 *= norm * p5.weight; }
-        if FOURS > 6u { made6 *= norm * p6.weight; }
-        if FOURS > 7u { made7 *= norm * p7.weight; }
+        made0 = scaled(made0, norm, p0.weight);
+        if PIECES > 1u { made1 = scaled(made1, norm, p1.weight); }
+        if PIECES > 2u { made2 = scaled(made2, norm, p2.weight); }
+        if PIECES > 3u { made3 = scaled(made3, norm, p3.weight); }
     }
 }
 
-fn keep4(four: u32, sum: vec4<f32>) {
-    if four < 8u * CHUNKS { keep(four, sum); }
-}
-
-fn input4(row: u32, slot: u32, four: u32, index: u32) -> vec4<f32> {
-    if FOURS > 7u && index == 7u { return made7; }
-    if FOURS > 6u && index == 6u { return made6; }
-    if FOURS > 5u && index == 5u { return made5; }
-    if FOURS > 4u && index == 4u { return made4; }
-    if FOURS > 3u && index == 3u { return made3; }
-    if FOURS > 2u && index == 2u { return made2; }
-    if FOURS > 1u && index == 1u { return made1; }
+fn input_values(row: u32, slot: u32, piece: u32, lane: u32) -> Values {
+    if PIECES > 3u && piece == 3u * PIECE { return made3; }
+    if PIECES > 2u && piece == 2u * PIECE { return made2; }
+    if PIECES > 1u && piece == 1u * PIECE { return made1; }
     return made0;
 }

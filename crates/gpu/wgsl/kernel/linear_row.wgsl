@@ -6,7 +6,7 @@
 //              on the way, which costs less than a dispatch of its own.
 // Reads        what the input slot reads, weight as packed planes        Writes   y
 // Slots        arithmetic: stage, load_chunk, chunk_dot     format     select: matrix     epilogue: PAIRED, finish
-//              input: prepare, input4     reduce: workgroup_sum, part_sum     entry
+//              input: prepare, input_values     reduce: workgroup_sum, part_sum     entry
 // Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece)
 //
 // Loops over what a lane holds are written out, because compilers keep an array that a loop indexes in memory, and wait
@@ -20,8 +20,10 @@ const OUTPUTS: u32 = LANES / PARTS;
 const LANE_CHUNKS: u32 = PIECE / PARTS;
 const EVEN: bool = PIECE % PARTS == 0u && CHUNKS % PIECE == 0u;
 
-// Rounds in which all lanes together stage a piece of x.
-const ROUNDS: u32 = (8u * PIECE + LANES - 1u) / LANES;
+// A lane makes half of a chunk of x: its even words of four values, or its odd ones.
+struct Values { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
+
+const_assert 2u * PIECE <= LANES;
 
 // The first chunks of a lane's row. Those that it does not have are as the first.
 struct Held { a: Chunk, b: Chunk, c: Chunk, d: Chunk }
@@ -69,35 +71,15 @@ fn rest_dot(weight_row: u32, piece: u32, part: u32) -> f32 {
     return sum;
 }
 
-// Four values of x for a lane's place in a round.
-fn values_of(row: u32, slot: u32, piece: u32, round: u32, lane: u32) -> vec4<f32> {
-    let four = lane + round * LANES;
-    if four >= 8u * min(PIECE, CHUNKS - piece) { return vec4<f32>(); }
-    return input4(row, slot, 8u * piece + four, 8u * piece / LANES + round);
+// What a lane makes of a piece of x; nothing, where there are more lanes than halves of chunks.
+fn values_of_piece(row: u32, slot: u32, piece: u32, lane: u32) -> Values {
+    var values: Values;
+    if lane / 2u < min(PIECE, CHUNKS - piece) { values = input_values(row, slot, piece, lane); }
+    return values;
 }
 
-fn stage4(row: u32, piece: u32, round: u32, lane: u32, value: vec4<f32>) {
-    let four = lane + round * LANES;
-    stage(row, four, four < 8u * min(PIECE, CHUNKS - piece), value);
-}
-
-fn stage_piece(first_row: u32, slot: u32, piece: u32, lane: u32) {
-    for (var row = 0u; row < ROWS; row++) {
-        for (var round = 0u; round < ROUNDS; round += 4u) {
-            let own = first_row + row;
-            let a = values_of(own, slot, piece, round, lane);
-            var b = a;
-            var c = a;
-            var d = a;
-            if ROUNDS > 1u { b = values_of(own, slot, piece, round + 1u, lane); }
-            if ROUNDS > 2u { c = values_of(own, slot, piece, round + 2u, lane); }
-            if ROUNDS > 3u { d = values_of(own, slot, piece, round + 3u, lane); }
-            stage4(row, piece, round, lane, a);
-            if ROUNDS > 1u { stage4(row, piece, round + 1u, lane, b); }
-            if ROUNDS > 2u { stage4(row, piece, round + 2u, lane, c); }
-            if ROUNDS > 3u { stage4(row, piece, round + 3u, lane, d); }
-        }
-    }
+fn stage_piece(row: u32, piece: u32, lane: u32, values: Values) {
+    stage(row, lane / 2u, lane % 2u, lane / 2u < min(PIECE, CHUNKS - piece), values);
 }
 
 fn store(row: u32, slot: u32, output: u32, total: vec2<f32>) {
@@ -117,26 +99,28 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
     var weight_row = select(0u, output + shift, here);
     if EVEN && ROWS == 1u {
         var held = hold(weight_row, part);
-        var pair = held;
-        if PAIRED { pair = hold(weight_row + params.pair, part); }
         prepare(lane, workgroup.x == 0u && slot == 0u);
+        var values = values_of_piece(first_row, slot, 0u, lane);
         for (var tile = 0u; tile < TILES; tile++) {
             var sum = vec2<f32>();
             for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
+                let now = held;
                 if tile == 0u {
-                    if piece > 0u {
-                        held = hold(weight_row, piece + part);
-                        if PAIRED { pair = hold(weight_row + params.pair, piece + part); }
-                        workgroupBarrier();
+                    if piece > 0u { workgroupBarrier(); }
+                    stage_piece(0u, piece, lane, values);
+                    // The next piece is under way while this one is multiplied.
+                    if piece + PIECE < CHUNKS {
+                        values = values_of_piece(first_row, slot, piece + PIECE, lane);
+                        held = hold(weight_row, piece + PIECE + part);
                     }
-                    stage_piece(first_row, slot, piece, lane);
                     workgroupBarrier();
                 }
-                sum.x += held_dot(held, part);
-                if PAIRED { sum.y += held_dot(pair, part); }
-                if LANE_CHUNKS > 4u {
-                    sum.x += rest_dot(weight_row, piece, part);
-                    if PAIRED { sum.y += rest_dot(weight_row + params.pair, piece, part); }
+                sum.x += held_dot(now, part);
+                if LANE_CHUNKS > 4u { sum.x += rest_dot(weight_row, piece, part); }
+                if PAIRED {
+                    let pair = hold(weight_row + params.pair, piece + part);
+                    sum.y += held_dot(pair, part);
+                    if LANE_CHUNKS > 4u { sum.y += rest_dot(weight_row + params.pair, piece, part); }
                 }
             }
             let done = output;
@@ -146,7 +130,6 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
                 here = output < params.outputs && output + shift < params.shard_rows;
                 weight_row = select(0u, output + shift, here);
                 held = hold(weight_row, part);
-                if PAIRED { pair = hold(weight_row + params.pair, part); }
             }
             let total = part_sum(sum, lane);
             if part == 0u && was_here && first_row < max(step.rows, 1u) { store(first_row, slot, done, total); }
@@ -158,7 +141,9 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
             for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
                 if tile == 0u {
                     if piece > 0u { workgroupBarrier(); }
-                    stage_piece(first_row, slot, piece, lane);
+                    for (var row = 0u; row < ROWS; row++) {
+                        stage_piece(row, piece, lane, values_of_piece(first_row + row, slot, piece, lane));
+                    }
                     workgroupBarrier();
                 }
                 for (var chunk = part; here && chunk < min(PIECE, CHUNKS - piece); chunk += PARTS) {
