@@ -91,7 +91,7 @@ impl<'g> Reading<'g> {
     fn seconds(&self, times: usize) -> Result<f64, GpuError> {
         let started = Instant::now();
         self.lab.run(&self.kernels[..times], [1, 0]);
-        self.gpu.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|error| self.gpu.lost(error))?;
+        self.gpu.poll(wgpu::PollType::wait_indefinitely())?;
         Ok(started.elapsed().as_secs_f64())
     }
 

@@ -57,7 +57,8 @@ impl KernelSpec {
 
     /// Whether it needs the lanes of a subgroup to know each other.
     pub fn uses_subgroups(&self) -> bool {
-        self.sources().any(|(_, source)| source.contains("subgroup"))
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        self.sources().any(|(_, source)| source.lines().filter(is_code).any(|line| line.contains("subgroup")))
     }
 
     /// The kernel's text.
