@@ -20,6 +20,7 @@
 //!
 //! Correct first: operations are not fused yet, and every step waits for its logits.
 
+mod catalogue;
 mod device;
 mod error;
 mod kernel;
