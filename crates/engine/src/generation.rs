@@ -3,8 +3,8 @@
 use rullama_tokenizer::{SpecialOutput, StreamDecoder};
 
 use crate::{
-    Choosing, EngineError, GenerateOptions, Logits, Released, RepetitionGuard, Sampled, Sampler, SamplingOptions,
-    Session, StopStrings,
+    Choosing, EngineError, GenerateOptions, Logits, Released, RepetitionGuard, Sampled, Sampler,
+    SamplingOptions, Session, StopStrings,
 };
 
 /// Why a reply ended.

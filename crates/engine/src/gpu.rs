@@ -68,7 +68,9 @@ impl State for GpuBackendState {
         Box::pin(async move {
             let Choosing { rest, prompt, options, suppressed, seed, most } = choosing;
             let context = self.0.context();
-            let Some(sampling) = device_sampling(options, suppressed, seed, context)? else { return Ok(false) };
+            let Some(sampling) = device_sampling(options, suppressed, seed, context)? else {
+                return Ok(false);
+            };
             self.0.begin(rest, &sampling, prompt, most).await.map_err(failed)?;
             Ok(true)
         })

@@ -22,6 +22,7 @@
 //! Correct first: operations are not fused yet, and every step waits for its logits.
 
 pub mod attention;
+mod catalogue;
 mod device;
 mod error;
 mod kernel;

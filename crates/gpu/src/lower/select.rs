@@ -269,7 +269,7 @@ impl Lowering<'_> {
 
 /// How a product of one row or a few is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct RowShape {
+pub(crate) struct RowShape {
     /// Lanes that share an output.
     parts: u32,
     rows: u32,
@@ -282,7 +282,7 @@ struct RowShape {
 }
 
 impl RowShape {
-    fn new(width: u32, outputs: u32, rows: u32, subgroup: Option<u32>) -> Self {
+    pub(crate) fn new(width: u32, outputs: u32, rows: u32, subgroup: Option<u32>) -> Self {
         let chunks = width / 32;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let parts = match chunks {
@@ -305,7 +305,7 @@ impl RowShape {
         outputs.div_ceil(LANES / self.parts * self.tiles)
     }
 
-    fn constants(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
+    pub(crate) fn constants(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
         let reduce = if subgroup.is_some() { Fragment::PartsSubgroup } else { Fragment::PartsWorkgroup };
         let mut spec = spec.with(reduce);
         if let Some(lanes) = subgroup
