@@ -8,6 +8,10 @@ use crate::GpuError;
 pub struct GpuOptions {
     /// Uses no more than WebGPU guarantees everywhere, whatever the GPU offers. For tests.
     pub floor: bool,
+    /// Lets lanes talk to each other through workgroup memory alone. For tests.
+    pub without_subgroups: bool,
+    /// The most bytes of weights in one buffer, where a binding may have more. For tests.
+    pub largest_shard: Option<u64>,
 }
 
 impl GpuOptions {
@@ -15,6 +19,20 @@ impl GpuOptions {
     #[must_use]
     pub fn floor(mut self) -> Self {
         self.floor = true;
+        self
+    }
+
+    /// Leaves subgroups alone.
+    #[must_use]
+    pub fn without_subgroups(mut self) -> Self {
+        self.without_subgroups = true;
+        self
+    }
+
+    /// Splits weights into shards of no more bytes than this.
+    #[must_use]
+    pub fn largest_shard(mut self, bytes: u64) -> Self {
+        self.largest_shard = Some(bytes);
         self
     }
 }
@@ -55,6 +73,7 @@ pub struct Gpu {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     profile: DeviceProfile,
+    largest_shard: u64,
 }
 
 impl Gpu {
@@ -69,7 +88,9 @@ impl Gpu {
             .map_err(|error| GpuError::NoAdapter { reason: error.to_string() })?;
         let info = adapter.get_info();
         let limits = if options.floor { wgpu::Limits::default() } else { adapter.limits() };
-        let useful = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
+        let mut useful =
+            wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
+        useful.set(wgpu::Features::SUBGROUP, !options.without_subgroups);
         let required_features =
             if options.floor { wgpu::Features::empty() } else { adapter.features() & useful };
         let descriptor =
@@ -91,7 +112,8 @@ impl Gpu {
             half_precision: required_features.contains(wgpu::Features::SHADER_F16),
             timestamps: required_features.contains(wgpu::Features::TIMESTAMP_QUERY),
         };
-        Ok(Self { device, queue, profile })
+        let largest_shard = options.largest_shard.unwrap_or(u64::MAX);
+        Ok(Self { device, queue, profile, largest_shard })
     }
 
     /// What it is and allows.
@@ -107,6 +129,11 @@ impl Gpu {
     /// The most bytes that one binding may have.
     pub(crate) fn largest_binding(&self) -> u64 {
         self.profile.largest_binding.min(self.profile.largest_buffer)
+    }
+
+    /// The most bytes of weights in one buffer.
+    pub(crate) fn largest_shard(&self) -> u64 {
+        self.largest_binding().min(self.largest_shard)
     }
 
     /// A buffer for kernels, refused where no kernel could see all of it.

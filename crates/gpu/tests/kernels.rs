@@ -43,6 +43,15 @@ fn every_file_is_part_of_a_kernel() {
     }
 }
 
+/// Firefox and Safari refuse a directive that they do not know, needed or not.
+#[test]
+fn only_what_uses_subgroups_enables_them() {
+    for spec in KernelSpec::every() {
+        let enables = spec.compose(Dialect::Browser).contains("enable subgroups;");
+        assert_eq!(enables, files(&spec.to_string()).iter().any(|file| file.contains("subgroup")), "{spec}");
+    }
+}
+
 /// Body and fragments, in no order, from the text of a recipe.
 fn files(kernel: &str) -> BTreeSet<String> {
     let files = kernel.split(' ').next().unwrap_or_default();
