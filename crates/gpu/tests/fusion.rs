@@ -56,7 +56,7 @@ fn cut(place: &str, model: &Rc<GpuModel>, size: usize, expected: &[f32]) {
         read(&mut state, &ids[..skipped], 512);
         let found = read(&mut state, &ids[skipped..end], size);
         let every = found.len() == (end - skipped) * VOCABULARY;
-        let is_read = |row: &usize| every || (row + 1 - skipped) % size == 0 || row + 1 == end;
+        let is_read = |row: &usize| every || (row + 1 - skipped).is_multiple_of(size) || row + 1 == end;
         let expected: Vec<f32> = (skipped..end).filter(is_read).flat_map(row).copied().collect();
         compare(&format!("{place}, steps of {size} after {skipped}"), &found, &expected);
     }

@@ -185,7 +185,9 @@ impl<'a> Fuser<'a> {
                         let Op::RmsNorm { x: raw_v, weight: None, group, eps } = self.maker(v).op else {
                             continue;
                         };
-                        if k_rope != rope || group != shape.head_width || !self.single(v) {
+                        // One kernel norms all three.
+                        let same_eps = [raw_k.1.eps, eps].iter().all(|eps| *eps == raw_q.1.eps);
+                        if k_rope != rope || !same_eps || group != shape.head_width || !self.single(v) {
                             continue;
                         }
                         let raw_v = RawHeads { value: self.source(raw_v), norm: None, eps };
