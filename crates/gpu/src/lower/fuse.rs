@@ -227,7 +227,8 @@ impl<'a> Fuser<'a> {
                     (Op::Linear { x, weight, .. }, Op::Linear { x: other_x, weight: other, .. })
                         if self.source(x) == self.source(other_x)
                             && self.single(up)
-                            && self.manifest.follows(self.graph, weight, other) =>
+                            && self.manifest.follows(self.graph, weight, other)
+                            && self.manifest.whole_matrices(self.graph, weight) =>
                     {
                         (gate, Epilogue::GeluPair { up: other }, vec![gate, up])
                     }
@@ -237,7 +238,8 @@ impl<'a> Fuser<'a> {
                     ) if self.source(x) == self.source(other_x)
                         && routing == other_routing
                         && self.single(up)
-                        && self.follows_in_matrix(weight, other) =>
+                        && self.follows_in_matrix(weight, other)
+                        && self.manifest.whole_matrices(self.graph, weight) =>
                     {
                         (gate, Epilogue::GeluPair { up: other }, vec![gate, up])
                     }
