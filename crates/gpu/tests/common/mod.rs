@@ -23,21 +23,25 @@ pub(crate) const MODELS: [&str; 7] = [
 
 pub(crate) const OUTPUTS: [Outputs; 2] = [Outputs::All, Outputs::Last];
 
-/// A file of the test data. Tests also run where they were not built: there, the data lie in the current folder, above
-/// it, or beside the program.
+/// A file of the test data.
 pub(crate) fn testdata(path: &str) -> PathBuf {
+    in_repository("testdata").join(path)
+}
+
+/// A file or folder of this crate.
+pub(crate) fn source(path: &str) -> PathBuf {
+    in_repository("crates/gpu").join(path)
+}
+
+/// A folder of the repository. Tests also run where they were not built: there, it lies in the current folder, above it,
+/// or beside the program.
+fn in_repository(folder: &str) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
     let program = std::env::current_exe().unwrap_or_default();
     let built = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let mut roots =
-        std::iter::once(built.as_path()).chain(here.ancestors()).chain(program.ancestors().skip(1));
-    let found = roots.find_map(|root| Some(root.join("testdata")).filter(|folder| folder.is_dir()));
-    found.expect("a folder `testdata` here, above, or beside the program").join(path)
-}
-
-/// A file or folder of this crate, where its sources are at hand.
-pub(crate) fn source(path: &str) -> Option<PathBuf> {
-    Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)).filter(|path| path.exists())
+    let roots = std::iter::once(built.as_path()).chain(here.ancestors()).chain(program.ancestors().skip(1));
+    let found = roots.map(|root| root.join(folder)).find(|folder| folder.is_dir());
+    found.unwrap_or_else(|| panic!("no folder `{folder}` here, above, or beside the program"))
 }
 
 pub(crate) fn open(name: &str) -> Rc<Model> {

@@ -181,6 +181,22 @@ fn random_blocks(random: &mut Random, format: Format, values: usize) -> Vec<u8> 
         Format::I32 => return numbers(|value| (1000 * i32::from(value)).to_le_bytes().into(), random),
         Format::I64 => return numbers(|value| (1000 * i64::from(value)).to_le_bytes().into(), random),
         Format::F64 => return numbers(|value| (f64::from(value) / 3.0).to_le_bytes().into(), random),
+        // ggml's own intermediates are in no fixture, since no file has them: a scale, quants, and sums of these.
+        Format::Q8_1 | Format::Q8_K => {
+            let block = |random: &mut Random| {
+                let scale = 0.01 + 0.01 * random.value();
+                let mut bytes = scale.to_le_bytes().to_vec();
+                if format == Format::Q8_1 {
+                    bytes.truncate(2);
+                    Format::F16.encode(&[scale], &mut bytes).unwrap();
+                    bytes.extend([0; 2]);
+                }
+                bytes.extend((0..format.block_len()).map(|_| random.next() as u8));
+                bytes.resize(format.block_bytes(), 0);
+                bytes
+            };
+            return (0..values / format.block_len()).flat_map(|_| block(random)).collect();
+        }
         _ => {}
     }
     let path = testdata("gguf/blocks.safetensors");
