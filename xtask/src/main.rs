@@ -18,7 +18,7 @@ The project's own commands
 Usage: cargo xtask <COMMAND>
 
   run [ARGUMENTS]   build and start rullama; arguments go to the command line program
-  test              check format, lints, tests, documentation and the wasm build
+  test              check format, lints, tests, documentation, the wasm build and kernels in browsers
   fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
   goldens           say how the test data were made, and check that they are untouched
   setup             only install what is missing

@@ -14,8 +14,8 @@ use crate::shell::{complain, output, root, run, say};
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
 pub(crate) const WASI: &str = "wasm32-wasip1";
 
-/// A Vulkan driver in software, and a browser with WebGPU.
-const PACKAGES: [&str; 3] = ["libvulkan1", "mesa-vulkan-drivers", "chromium"];
+/// A Vulkan driver in software, and two browsers with WebGPU.
+const PACKAGES: [&str; 4] = ["libvulkan1", "mesa-vulkan-drivers", "chromium", "firefox-esr"];
 
 /// Installs what is missing. False when something is missing that no command can do without.
 pub(crate) fn install() -> bool {
@@ -42,14 +42,17 @@ fn system_packages() {
     if output(&["apt-get", "--version"]).is_none() {
         if cfg!(target_os = "linux") {
             say(
-                "note: this is no Debian or Ubuntu. Tests on the GPU and in the browser need a Vulkan driver \
-                 and Chromium:\n  Fedora   sudo dnf install vulkan-loader mesa-vulkan-drivers chromium\n  \
-                 Arch     sudo pacman -S vulkan-icd-loader vulkan-swrast chromium",
+                "note: this is no Debian or Ubuntu. Tests on the GPU and in browsers need a Vulkan driver, Chromium \
+                 and Firefox:\n  Fedora   sudo dnf install vulkan-loader mesa-vulkan-drivers chromium firefox\n  \
+                 Arch     sudo pacman -S vulkan-icd-loader vulkan-swrast chromium firefox",
             );
-        } else if cfg!(target_os = "macos") && !Path::new("/Applications/Google Chrome.app").exists() {
-            say("note: tests in the browser need Chrome:\n  brew install --cask google-chrome");
+        } else if cfg!(target_os = "macos") {
+            let apps = ["Google Chrome", "Firefox"].map(|name| format!("/Applications/{name}.app"));
+            if !apps.iter().all(|app| Path::new(app).exists()) {
+                say("note: tests in browsers need both:\n  brew install --cask google-chrome firefox");
+            }
         } else if cfg!(windows) {
-            say("note: tests in the browser need Chrome:\n  winget install Google.Chrome");
+            say("note: tests in browsers need both:\n  winget install Google.Chrome Mozilla.Firefox");
         }
         return;
     }
@@ -106,6 +109,7 @@ fn npm_packages() -> bool {
 
 fn lock_files() -> Vec<PathBuf> {
     let packages = fs::read_dir(root().join("packages")).into_iter().flatten().flatten();
-    let locks = packages.map(|entry| entry.path().join("package-lock.json"));
-    locks.filter(|path| path.is_file()).collect()
+    // What drives the browsers in tests is no package of ours.
+    let folders = packages.map(|entry| entry.path()).chain([root().join("xtask/browser")]);
+    folders.map(|folder| folder.join("package-lock.json")).filter(|path| path.is_file()).collect()
 }

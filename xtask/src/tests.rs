@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
-use std::time::Instant;
+use std::{fs, time::Instant};
 
 use crate::{
     setup::{self, WASI, WASM},
@@ -74,6 +74,16 @@ pub(crate) fn run() -> bool {
         &[&tests[..], &libraries, &["--package", "rullama-reference"]].concat(),
         &runner,
     );
+
+    // naga, which the tests above ask, accepts what browsers refuse.
+    let kernels = root().join("target/kernels.json").display().to_string();
+    // When this fails, so does writing the file.
+    let _ = fs::create_dir_all(root().join("target"));
+    let list = ["cargo", "run", "--package", "rullama-gpu", "--example", "kernels", "--", &kernels];
+    tally.check("list of kernels", &list, &[]);
+    for (what, browser) in [("kernels in Chromium", "chromium"), ("kernels in Firefox", "firefox")] {
+        tally.check(what, &["node", "xtask/browser/kernels.mjs", browser, &kernels], &[]);
+    }
 
     let doc = ["cargo", "doc", "--workspace", "--no-deps"];
     tally.check("documentation", &doc, &[("RUSTDOCFLAGS", "--deny warnings")]);

@@ -22,11 +22,22 @@ pub struct GpuOptions {
     /// Takes the answers of fused kernels to be wrong. For tests.
     #[doc(hidden)]
     pub distrust_fused: bool,
+    /// Lets lanes talk to each other through workgroup memory alone. For tests.
+    pub without_subgroups: bool,
+    /// The most bytes of weights in one buffer, where a binding may have more. For tests.
+    pub largest_shard: Option<u64>,
 }
 
 impl Default for GpuOptions {
     fn default() -> Self {
-        Self { floor: false, self_test: true, pretended_subgroup: None, distrust_fused: false }
+        Self {
+            floor: false,
+            self_test: true,
+            pretended_subgroup: None,
+            distrust_fused: false,
+            without_subgroups: false,
+            largest_shard: None,
+        }
     }
 }
 
@@ -42,6 +53,20 @@ impl GpuOptions {
     #[must_use]
     pub fn without_self_test(mut self) -> Self {
         self.self_test = false;
+        self
+    }
+
+    /// Leaves subgroups alone.
+    #[must_use]
+    pub fn without_subgroups(mut self) -> Self {
+        self.without_subgroups = true;
+        self
+    }
+
+    /// Splits weights into shards of no more bytes than this.
+    #[must_use]
+    pub fn largest_shard(mut self, bytes: u64) -> Self {
+        self.largest_shard = Some(bytes);
         self
     }
 }
@@ -85,6 +110,7 @@ pub struct Gpu {
     options: GpuOptions,
     health: Arc<Health>,
     verdict: Arc<OnceLock<Verdict>>,
+    largest_shard: u64,
 }
 
 impl Gpu {
@@ -99,7 +125,9 @@ impl Gpu {
             .map_err(|error| GpuError::NoAdapter { reason: error.to_string() })?;
         let info = adapter.get_info();
         let limits = if options.floor { wgpu::Limits::default() } else { adapter.limits() };
-        let useful = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
+        let mut useful =
+            wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
+        useful.set(wgpu::Features::SUBGROUP, !options.without_subgroups);
         let required_features =
             if options.floor { wgpu::Features::empty() } else { adapter.features() & useful };
         let descriptor =
@@ -126,7 +154,8 @@ impl Gpu {
             timestamps: required_features.contains(wgpu::Features::TIMESTAMP_QUERY),
         };
         let (options, verdict) = (options.clone(), Arc::default());
-        Ok(Self { device, queue, profile, options, health, verdict })
+        let largest_shard = options.largest_shard.unwrap_or(u64::MAX);
+        Ok(Self { device, queue, profile, options, health, verdict, largest_shard })
     }
 
     /// Opens the same GPU again, after it was lost.
@@ -172,6 +201,11 @@ impl Gpu {
     /// The most bytes that one binding may have.
     pub(crate) fn largest_binding(&self) -> u64 {
         self.profile.largest_binding.min(self.profile.largest_buffer)
+    }
+
+    /// The most bytes of weights in one buffer.
+    pub(crate) fn largest_shard(&self) -> u64 {
+        self.largest_binding().min(self.largest_shard)
     }
 
     /// A buffer for kernels, refused where no kernel could see all of it.

@@ -26,6 +26,7 @@ pub mod attention;
 #[cfg(not(target_family = "wasm"))]
 mod bandwidth;
 mod budget;
+mod catalogue;
 mod device;
 mod error;
 mod health;

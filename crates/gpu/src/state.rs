@@ -130,7 +130,7 @@ impl GpuModel {
         options: ModelOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let manifest = Manifest::read(model, &graph, gpu.largest_binding()).await?;
+        let manifest = Manifest::read(model, &graph, gpu.largest_shard()).await?;
         let table = graph.nodes().iter().find_map(|node| match node.op {
             Op::Embed { table, .. } => Some(graph.weight(table).rows),
             _ => None,
@@ -178,7 +178,7 @@ impl GpuModel {
         rows: u32,
         position: u32,
     ) -> Result<PlanReport, GpuError> {
-        let manifest = Manifest::read(model, graph, gpu.largest_binding()).await?;
+        let manifest = Manifest::read(model, graph, gpu.largest_shard()).await?;
         let trusted = gpu.variant();
         let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context);

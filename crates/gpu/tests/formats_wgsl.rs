@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::weights::pack::{PACKED_FORMATS, Packing};
@@ -65,8 +67,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 /// The fragment of a format under a kernel that decodes.
 fn kernel(format: Format, decode: &str) -> String {
     let read = |file: &str| {
-        let path = format!("{}/wgsl/{file}", env!("CARGO_MANIFEST_DIR"));
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+        let path = common::source("wgsl").join(file);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
     let fragment = read(&format!("format/{}.wgsl", format.name().to_lowercase()));
     [&fragment, &read("shared/planes.wgsl"), BINDINGS, decode].concat()
@@ -98,7 +100,7 @@ fn groups_agree() {
 /// No fragment is left without a format.
 #[test]
 fn fragments_are_all_used() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/wgsl/format");
+    let folder = common::source("wgsl/format");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let format: Format = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
@@ -232,8 +234,8 @@ fn blocks(format: Format) -> Vec<u8> {
         format.encode(&values, &mut blocks).unwrap();
         return blocks;
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/blocks.safetensors");
-    let file = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let path = common::testdata("gguf/blocks.safetensors");
+    let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = SafeTensors::deserialize(&file).unwrap();
     let wanted = format!("{format}.blocks");
     let name = file.names().into_iter().find(|name| name.eq_ignore_ascii_case(&wanted)).unwrap();

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
@@ -312,8 +314,8 @@ fn blocks(format: Format, values: usize) -> Vec<u8> {
         format.encode(&random(1, values), &mut blocks).unwrap();
         return blocks;
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/blocks.safetensors");
-    let file = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let path = common::testdata("gguf/blocks.safetensors");
+    let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = SafeTensors::deserialize(&file).unwrap();
     let wanted = format!("{format}.blocks");
     let name = file.names().into_iter().find(|name| name.eq_ignore_ascii_case(&wanted)).unwrap();

@@ -1,45 +1,36 @@
-//! Whole models on the GPU against the CPU reference: every member of the family, on whatever adapter there is.
+//! Whole models on the GPU: every member of the family, on whatever adapter there is, against Hugging Face and the CPU
+//! reference.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::rc::Rc;
+mod common;
 
-use rullama_gemma::{Config, Outputs, text};
-use rullama_gguf::{MemorySource, Model};
-use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions};
-use rullama_reference::{Caches, KvFormat, Step, Weights, run};
+use std::{collections::HashMap, rc::Rc};
 
-const MODELS: [&str; 5] =
-    ["micro-e2b-F16", "micro-e2b-Q4_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
+use common::{Reference, apart, argmax, gpu, graph, load, open, read, step, testdata};
+use rullama_gemma::Outputs;
+use rullama_gguf::Model;
+use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions, Sampling};
+use rullama_reference::KvFormat;
+use safetensors::SafeTensors;
+use serde_json::Value;
 
-fn open(name: &str) -> Rc<Model> {
-    let path = format!("{}/../../testdata/gguf/{name}.gguf", env!("CARGO_MANIFEST_DIR"));
-    let source = MemorySource::named(name, std::fs::read(path).unwrap());
-    Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap())
+/// Logits may differ from Hugging Face's by this much with an f32 cache, and choices where the margin is this small:
+/// what the CPU is held to.
+const LOGITS: f32 = 0.02;
+const MARGIN: f32 = 0.08;
+/// The same with an f16 cache.
+const ROUNDED_LOGITS: f32 = 0.2;
+const ROUNDED_MARGIN: f32 = 0.8;
+
+const VOCABULARY: usize = 2048;
+
+fn options(cache: CacheFormat) -> ModelOptions {
+    ModelOptions::default().context(512).cache(cache)
 }
 
-fn gpu(options: &GpuOptions) -> Gpu {
-    pollster::block_on(Gpu::open(&options.clone().without_self_test()))
-        .expect("these tests need an adapter; a software one such as lavapipe will do")
-}
-
-fn load(gpu: &Gpu, model: &Rc<Model>, outputs: Outputs, cache: CacheFormat) -> GpuState {
-    let graph = text(model, &Config::read(model).unwrap(), outputs).unwrap();
-    let options = ModelOptions::default().context(512).cache(cache);
-    let loaded = pollster::block_on(GpuModel::load(gpu.clone(), model, graph, options, &mut |_, _| {}));
-    Rc::new(loaded.unwrap()).state().unwrap()
-}
-
-fn step(state: &mut GpuState, ids: &[u32]) -> Vec<f32> {
-    pollster::block_on(state.step(ids)).unwrap()
-}
-
-/// The reference's logits of all rows.
-fn reference(model: &Rc<Model>, ids: &[u32], cache: KvFormat) -> Vec<f32> {
-    let graph = text(model, &Config::read(model).unwrap(), Outputs::All).unwrap();
-    let weights = Weights::new(model.clone(), 1 << 30);
-    let mut caches = Caches::new(&graph, cache);
-    pollster::block_on(run(&graph, &weights, &mut caches, &Step::tokens(ids), &mut ())).unwrap().into_values()
+fn loaded(gpu: &Gpu, model: &Rc<Model>, outputs: Outputs, cache: CacheFormat) -> Rc<GpuModel> {
+    load(gpu, model, graph(model, outputs), &options(cache))
 }
 
 /// Longer than two windows of every model.
@@ -47,89 +38,296 @@ fn prompt() -> Vec<u32> {
     std::iter::once(2).chain((0..110).map(|index| 300 + index * 37 % 1500)).collect()
 }
 
-fn worst(a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+/// The likeliest token each time.
+fn greedy() -> Sampling {
+    Sampling {
+        temperature: 0.0,
+        bias: Vec::new(),
+        repeat_last_n: 0,
+        repeat_penalty: 1.0,
+        frequency_penalty: 0.0,
+        presence_penalty: 0.0,
+        top_k: 0,
+        top_p: 1.0,
+        min_p: 0.0,
+        random: [1, 2, 3, 4],
+    }
 }
 
-fn argmax(logits: &[f32]) -> u32 {
-    let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    logits.iter().position(|&logit| logit == best).unwrap() as u32
+/// Tokens after `ids`, chosen on the GPU while steps are under way for those after them.
+fn generated(state: &mut GpuState, ids: &[u32], count: usize) -> Vec<u32> {
+    pollster::block_on(async {
+        state.begin(ids, &greedy(), ids, count).await.unwrap();
+        let mut tokens = Vec::new();
+        for _ in 0..count {
+            tokens.push(state.next_token().await.unwrap());
+        }
+        tokens
+    })
 }
 
-/// Reads a prompt in steps of `size` and gives the logits of every row.
-fn read(state: &mut GpuState, ids: &[u32], size: usize) -> Vec<f32> {
-    ids.chunks(size).flat_map(|ids| step(state, ids)).collect()
+/// What Hugging Face says about a prompt.
+struct Golden {
+    name: String,
+    ids: Vec<u32>,
+    /// Of the last rows, the largest logits by token.
+    largest: Vec<Vec<(u32, f32)>>,
+    greedy: Vec<(u32, f32)>,
 }
 
-#[test]
-fn logits_are_those_of_the_reference() {
+fn goldens(model: &str) -> Vec<Golden> {
+    let text = std::fs::read_to_string(testdata(&format!("text/{model}.refs.json"))).unwrap();
+    let references: Value = serde_json::from_str(&text).unwrap();
+    let ids = |value: &Value| -> Vec<u32> {
+        value.as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect()
+    };
+    let floats = |value: &Value| -> Vec<f32> {
+        value.as_array().unwrap().iter().map(|float| float.as_f64().unwrap() as f32).collect()
+    };
+    let prompts = references["prompts"].as_array().unwrap().iter();
+    prompts
+        .map(|prompt| {
+            let rows = |key: &str| prompt[key].as_array().unwrap().iter();
+            let largest = rows("top20_ids").zip(rows("top20_logits"));
+            Golden {
+                name: prompt["name"].as_str().unwrap().to_owned(),
+                ids: ids(&prompt["ids"]),
+                largest: largest
+                    .map(|(row, logits)| ids(row).into_iter().zip(floats(logits)).collect())
+                    .collect(),
+                greedy: ids(&prompt["hf_greedy"])
+                    .into_iter()
+                    .zip(floats(&prompt["hf_greedy_margins"]))
+                    .collect(),
+            }
+        })
+        .collect()
+}
+
+/// All logits of a few rows, where Hugging Face's are at hand.
+fn full_logits(model: &str) -> HashMap<String, Vec<f32>> {
+    let Ok(bytes) = std::fs::read(testdata(&format!("text/{model}.logits.safetensors"))) else {
+        return HashMap::new();
+    };
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let floats = file.iter().filter(|(_, tensor)| tensor.dtype() == safetensors::Dtype::F32);
+    let values = |data: &[u8]| data.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+    floats.map(|(name, tensor)| (name.to_owned(), values(tensor.data()))).collect()
+}
+
+/// Logits, choices and continuations of every prompt are Hugging Face's, and 64 greedy tokens are the CPU's.
+fn check(file: &str, references: &str) {
     let gpu = gpu(&GpuOptions::default());
-    for name in MODELS {
-        let model = open(name);
-        let expected = reference(&model, &prompt(), KvFormat::F32);
-        for (size, count) in [(1, 20), (7, 60), (64, 111)] {
-            let mut state = load(&gpu, &model, Outputs::All, CacheFormat::F32);
-            let found = read(&mut state, &prompt()[..count], size);
-            // Rounding can make a token change its expert; then its row is another one.
-            let rows = found.chunks(2048).zip(expected.chunks(2048)).map(|(a, b)| worst(a, b));
-            let far = rows.filter(|&apart| apart > 0.02).count();
-            let allowed = if name.contains("moe") { 3 } else { 0 };
-            assert!(far <= allowed, "{name}, steps of {size}: {far} rows are apart");
+    let model = open(file);
+    let full = full_logits(references);
+    let exact = loaded(&gpu, &model, Outputs::All, CacheFormat::F32);
+    let rounded = loaded(&gpu, &model, Outputs::All, CacheFormat::F16);
+    let last = loaded(&gpu, &model, Outputs::Last, CacheFormat::F32);
+    for golden in goldens(references) {
+        let place = format!("{file}, prompt `{}`", golden.name);
+        let found = read(&mut exact.state().unwrap(), &golden.ids, 512);
+        compare_rows(&place, &golden, &found, LOGITS, MARGIN);
+        if let Some(expected) = full.get(&format!("{}.logits_last4", golden.name)) {
+            let apart = apart(&found[found.len() - expected.len()..], expected);
+            assert!(apart <= LOGITS, "{place}, last rows: {apart} apart, {LOGITS} allowed");
+        }
+        // Experts that change places with others change logits by more than rounding does.
+        if !file.contains("moe") {
+            let found = read(&mut rounded.state().unwrap(), &golden.ids, 512);
+            compare_rows(&format!("{place}, f16 cache"), &golden, &found, ROUNDED_LOGITS, ROUNDED_MARGIN);
+        }
+        let first = full.get(&format!("{}.greedy_logits_first4", golden.name));
+        continues(&place, &golden, &last, first.map_or(&[], |logits| logits));
+    }
+    greedy_tokens(file, &model, &last);
+}
+
+/// The largest logits of each row, and the choice where it is clear.
+fn compare_rows(place: &str, golden: &Golden, logits: &[f32], allowed: f32, margin: f32) {
+    // Of a long prompt, the references keep the last rows.
+    let kept = golden.ids.len() - golden.largest.len();
+    for (row, expected) in (kept..).zip(&golden.largest) {
+        let logits = &logits[row * VOCABULARY..][..VOCABULARY];
+        for &(id, expected) in expected {
+            let found = logits[id as usize];
+            let near = (found - expected).abs() <= allowed;
+            assert!(near, "{place}, row {row}, id {id}: {found}, {expected} expected");
+        }
+        let [(best, logit), (_, next), ..] = expected[..] else { unreachable!("of 20") };
+        if logit - next > margin {
+            assert_eq!(argmax(logits), best, "{place}, row {row}");
         }
     }
 }
 
+/// The greedy continuation is the reference's while its margins are wide: step by step, with the logits of the first
+/// steps where the reference has them, and chosen on the GPU.
+fn continues(place: &str, golden: &Golden, model: &Rc<GpuModel>, first: &[f32]) {
+    let clear = golden.greedy.iter().take_while(|(_, margin)| *margin > MARGIN);
+    let expected: Vec<u32> = clear.map(|&(token, _)| token).collect();
+    assert!(!expected.is_empty(), "{place}: nothing to compare");
+    let mut state = model.state().unwrap();
+    let mut next = golden.ids.clone();
+    for (index, (&token, expected)) in expected.iter().zip(first.chunks(VOCABULARY)).enumerate() {
+        let logits = step(&mut state, &next);
+        let apart = apart(&logits, expected);
+        assert!(apart <= LOGITS, "{place}, step {index}: {apart} apart, {LOGITS} allowed");
+        assert_eq!(argmax(&logits), token, "{place}, token {index} of the continuation");
+        next = vec![token];
+    }
+    let found = generated(&mut model.state().unwrap(), &golden.ids, expected.len());
+    assert_eq!(found, expected, "{place}: the continuation");
+}
+
+/// 64 tokens after a text that the model knows: step by step, and chosen on the GPU.
+fn greedy_tokens(place: &str, model: &Rc<Model>, loaded: &Rc<GpuModel>) {
+    const COUNT: usize = 64;
+    let ids = [2, 610, 483, 716];
+    let mut reference = Reference::new(model, graph(model, Outputs::Last), KvFormat::F32);
+    let mut next = ids.to_vec();
+    let mut expected = Vec::new();
+    while expected.len() < COUNT {
+        next = vec![argmax(&reference.step(&next))];
+        expected.extend(&next);
+    }
+    let mut state = loaded.state().unwrap();
+    next = ids.to_vec();
+    for (index, &token) in expected.iter().enumerate() {
+        assert_eq!(argmax(&step(&mut state, &next)), token, "{place}, token {index}");
+        next = vec![token];
+    }
+    assert_eq!(generated(&mut loaded.state().unwrap(), &ids, COUNT), expected, "{place}");
+}
+
 #[test]
-fn greedy_tokens_are_those_of_the_reference() {
+fn e2b_in_half_precision() {
+    check("micro-e2b-F16", "micro-e2b-F16");
+}
+
+#[test]
+fn e2b_in_eight_bits() {
+    check("micro-e2b-Q8_0", "micro-e2b-Q8_0");
+}
+
+#[test]
+fn e2b_in_the_dialect_of_ollama() {
+    check("micro-e2b-Q8_0-ollama", "micro-e2b-Q8_0");
+}
+
+#[test]
+fn e2b_in_four_bits() {
+    check("micro-e2b-Q4_0", "micro-e2b-Q4_0");
+}
+
+#[test]
+fn e2b_in_mixed_formats() {
+    check("tiny-e2b-Q4_K_M", "tiny-e2b-Q4_K_M");
+}
+
+#[test]
+fn dense_with_keys_as_values() {
+    check("tiny-dense-Q4_K_M", "tiny-dense-Q4_K_M");
+}
+
+#[test]
+fn mixture_of_experts() {
+    check("tiny-moe-Q4_K_M", "tiny-moe-Q4_K_M");
+}
+
+/// The root of the mean squared difference.
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    let squares: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+    (squares / a.len() as f64).sqrt()
+}
+
+/// A rounded cache is rounded as the reference's, in steps of several rows and of one.
+#[test]
+fn caches_are_rounded_as_the_references() {
     let gpu = gpu(&GpuOptions::default());
-    for name in MODELS {
+    let ids = &prompt()[..60];
+    for name in ["tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M"] {
         let model = open(name);
-        let config = Config::read(&model).unwrap();
-        let graph = text(&model, &config, Outputs::Last).unwrap();
-        let weights = Weights::new(model.clone(), 1 << 30);
-        let mut caches = Caches::new(&graph, KvFormat::F32);
-        let mut state = load(&gpu, &model, Outputs::Last, CacheFormat::F32);
-        let mut next = vec![2, 610, 483, 716];
-        for token in 0..64 {
-            let found = step(&mut state, &next);
-            let expected =
-                pollster::block_on(run(&graph, &weights, &mut caches, &Step::tokens(&next), &mut ()));
-            let expected = expected.unwrap();
-            assert_eq!(argmax(&found), argmax(expected.row(0)), "{name}, token {token}");
-            next = vec![argmax(&found)];
+        let exact = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32).step(ids);
+        for (cache, format) in [(CacheFormat::F16, KvFormat::F16), (CacheFormat::Q8, KvFormat::Q8)] {
+            let expected = Reference::new(&model, graph(&model, Outputs::All), format).step(ids);
+            let mut state = loaded(&gpu, &model, Outputs::All, cache).state().unwrap();
+            let mut found = read(&mut state, &ids[..48], 32);
+            found.extend(read(&mut state, &ids[48..], 1));
+            let (rounding, error) = (distance(&exact, &expected), distance(&found, &expected));
+            // A value that f32 leaves on the other side of a step makes others cross theirs in the rows after it.
+            assert!(
+                error < 0.6 * rounding,
+                "{name}, {cache:?}: {error} apart, rounding itself is {rounding}"
+            );
         }
     }
 }
 
+/// The whole engine, with the limits and features that WebGPU guarantees and no more; and without subgroups alone.
 #[test]
 fn the_floor_of_webgpu_is_enough() {
-    let gpu = gpu(&GpuOptions::default().floor());
-    let model = open("tiny-moe-Q4_K_M");
-    let ids = &prompt()[..20];
-    let expected = reference(&model, ids, KvFormat::F32);
-    let mut state = load(&gpu, &model, Outputs::All, CacheFormat::F32);
-    assert!(worst(&read(&mut state, ids, 64), &expected) < 0.02);
-    assert!(gpu.profile().largest_binding <= 128 << 20);
+    for options in [GpuOptions::default().floor(), GpuOptions::default().without_subgroups()] {
+        let gpu = gpu(&options);
+        assert!(gpu.profile().subgroups.is_none());
+        assert!(!options.floor || gpu.profile().largest_binding <= 128 << 20);
+        for name in ["tiny-moe-Q4_K_M", "micro-e2b-Q8_0"] {
+            let model = open(name);
+            let ids = &prompt()[..40];
+            let expected = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32).step(ids);
+            let all = loaded(&gpu, &model, Outputs::All, CacheFormat::F32);
+            let mut state = all.state().unwrap();
+            let mut found = read(&mut state, &ids[..23], 23);
+            found.extend(read(&mut state, &ids[23..37], 7));
+            found.extend(read(&mut state, &ids[37..], 1));
+            let apart = apart(&found, &expected);
+            assert!(apart < LOGITS, "{name}: {apart} apart");
+            greedy_tokens(name, &model, &loaded(&gpu, &model, Outputs::Last, CacheFormat::F32));
+        }
+    }
 }
 
+/// Whoever stops listening in the middle of a reply goes on from wherever they like.
 #[test]
-fn a_half_precision_cache_is_the_references() {
+fn a_reply_can_be_dropped() {
     let gpu = gpu(&GpuOptions::default());
     let model = open("tiny-e2b-Q4_K_M");
-    let ids = &prompt()[..60];
-    let mut state = load(&gpu, &model, Outputs::All, CacheFormat::F16);
-    let found = read(&mut state, ids, 32);
-    let apart = worst(&found, &reference(&model, ids, KvFormat::F16));
-    assert!(apart < 0.05, "{apart} apart");
-    assert!(worst(&found, &reference(&model, ids, KvFormat::F32)) > 1e-4, "the cache is rounded");
+    let model = loaded(&gpu, &model, Outputs::Last, CacheFormat::F16);
+    let ids = &prompt()[..40];
+    let expected = generated(&mut model.state().unwrap(), ids, 12);
+    let mut state = model.state().unwrap();
+    // Three tokens are read; others are under way.
+    assert_eq!(
+        pollster::block_on(async {
+            state.begin(ids, &greedy(), ids, 100).await.unwrap();
+            [(); 3].map(|()| pollster::block_on(state.next_token()).unwrap())
+        }),
+        expected[..3]
+    );
+    // From where the listener stopped: what was chosen last is not read yet.
+    state.truncate(ids.len() + 2);
+    assert_eq!(state.len(), ids.len() + 2);
+    assert_eq!(generated(&mut state, &expected[2..3], 9), expected[3..]);
+    // From the prompt.
+    state.truncate(ids.len() - 1);
+    assert_eq!(generated(&mut state, &ids[ids.len() - 1..], 12), expected);
+    // A future that is dropped before it ends.
+    state.truncate(ids.len() - 1);
+    let first = &ids[ids.len() - 1..];
+    pollster::block_on(state.begin(first, &greedy(), first, 100)).unwrap();
+    drop(state.next_token());
+    state.truncate(0);
+    assert_eq!(generated(&mut state, ids, 12), expected);
+    // And a conversation that ends with steps under way.
+    pollster::block_on(state.begin(&[5], &greedy(), &[5], 100)).unwrap();
+    drop(state);
+    assert_eq!(generated(&mut model.state().unwrap(), ids, 12), expected);
 }
 
 #[test]
 fn a_state_can_be_set_back() {
     let gpu = gpu(&GpuOptions::default());
     let model = open("micro-e2b-F16");
-    let mut state = load(&gpu, &model, Outputs::Last, CacheFormat::F16);
+    let mut state = loaded(&gpu, &model, Outputs::Last, CacheFormat::F16).state().unwrap();
     step(&mut state, &prompt()[..40]);
     let expected = step(&mut state, &[700, 701]);
     state.truncate(40);
@@ -142,7 +340,8 @@ fn a_state_can_be_set_back() {
 #[test]
 fn bad_steps_are_refused() {
     let gpu = gpu(&GpuOptions::default());
-    let mut state = load(&gpu, &open("micro-e2b-F16"), Outputs::Last, CacheFormat::F16);
+    let model = open("micro-e2b-F16");
+    let mut state = loaded(&gpu, &model, Outputs::Last, CacheFormat::F16).state().unwrap();
     let mut refuse = |ids: &[u32]| pollster::block_on(state.step(ids)).unwrap_err();
     assert!(matches!(refuse(&[]), GpuError::StepSize { rows: 0, .. }));
     assert!(matches!(refuse(&[1; 513]), GpuError::StepSize { rows: 513, .. }));

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use proptest::prelude::*;
 use rullama_gguf::Format;
 use rullama_gpu::weights::pack::{PACKED_FORMATS, Packing, resident_format};
@@ -53,8 +55,8 @@ fn check_round_trip(format: Format, width: u32, blocks: &[u8]) {
 }
 
 fn fixture(format: Format) -> Option<Vec<u8>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/blocks.safetensors");
-    let file = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let path = common::testdata("gguf/blocks.safetensors");
+    let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = SafeTensors::deserialize(&file).unwrap();
     let wanted = format!("{format}.blocks");
     let name = file.names().into_iter().find(|name| name.eq_ignore_ascii_case(&wanted))?;

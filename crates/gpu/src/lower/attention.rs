@@ -20,17 +20,24 @@ impl Lowering<'_> {
         if attention.shape.mask.ahead != Ahead::Nothing {
             return Err(GpuError::Unsupported { operation: "attention to what comes" });
         }
-        if self.most_rows == 1 {
+        if self.most_rows == 1 && self.keys_beside_queries(attention)? {
             return self.attend_row(attention, attention.kv.is_some(), next);
         }
         if let Some(kv) = attention.kv {
             self.store_heads(attention, kv)?;
         }
         match attention.rows {
-            // The last row alone: its keys and values are in the cache by now.
+            // One row, whose keys and values are in the cache by now.
+            _ if self.most_rows == 1 => self.attend_row(attention, false, next),
             Rows::Last => self.attend_row(attention, false, next),
             Rows::Step => self.attend_rows(attention),
         }
+    }
+
+    /// Whether new keys lie beside the queries, as products of the fast way do.
+    fn keys_beside_queries(&self, attention: &Attention) -> Result<bool, GpuError> {
+        let Some([k, _]) = attention.kv else { return Ok(true) };
+        Ok(self.place(k.value)?.scratch == self.place(attention.q.value)?.scratch)
     }
 
     /// From the raw products of one row to what attention finds.

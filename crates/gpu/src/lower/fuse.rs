@@ -194,7 +194,9 @@ impl<'a> Fuser<'a> {
                         let Op::RmsNorm { x: raw_v, weight: None, group, eps } = self.maker(v).op else {
                             continue;
                         };
-                        if k_rope != rope || group != shape.head_width || !self.single(v) {
+                        // One kernel norms all three.
+                        let same_eps = [raw_k.1.eps, eps].iter().all(|eps| *eps == raw_q.1.eps);
+                        if k_rope != rope || !same_eps || group != shape.head_width || !self.single(v) {
                             continue;
                         }
                         let raw_v = RawHeads { value: self.source(raw_v), norm: None, eps };
@@ -234,7 +236,8 @@ impl<'a> Fuser<'a> {
                     (Op::Linear { x, weight, .. }, Op::Linear { x: other_x, weight: other, .. })
                         if self.source(x) == self.source(other_x)
                             && self.single(up)
-                            && self.manifest.follows(self.graph, weight, other) =>
+                            && self.manifest.follows(self.graph, weight, other)
+                            && self.manifest.whole_matrices(self.graph, weight) =>
                     {
                         (gate, Epilogue::GeluPair { up: other }, vec![gate, up])
                     }
@@ -244,7 +247,8 @@ impl<'a> Fuser<'a> {
                     ) if self.source(x) == self.source(other_x)
                         && routing == other_routing
                         && self.single(up)
-                        && self.follows_in_matrix(weight, other) =>
+                        && self.follows_in_matrix(weight, other)
+                        && self.manifest.whole_matrices(self.graph, weight) =>
                     {
                         (gate, Epilogue::GeluPair { up: other }, vec![gate, up])
                     }

@@ -21,8 +21,9 @@ use std::collections::HashMap;
 
 use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
+pub(crate) use plain::plain_spec;
 pub(crate) use program::{Count, Draft, Program, Scratch, Slot, StepSize};
-pub(crate) use select::FEW_ROWS;
+pub(crate) use select::{FEW_ROWS, RowProduct, RowShape};
 use stage::Stage;
 
 use crate::{CacheFormat, GpuError, attention::RowAttention, weights::Manifest};

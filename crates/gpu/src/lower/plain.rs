@@ -32,13 +32,7 @@ struct Plain {
 
 impl Plain {
     fn new(kernel: Kernel, params: Vec<u32>, x: u32) -> Self {
-        let spec = KernelSpec::new(kernel).with(Fragment::Reduce);
-        let spec = match kernel {
-            Kernel::Linear => spec.constant("LANES", LINEAR_LANES).constant("PARTS", LINEAR_PARTS),
-            Kernel::Attend => spec.constant("LANES", ATTEND_LANES),
-            _ => spec.constant("LANES", LANES),
-        };
-        Self { spec, buffers: Vec::new(), params, x, z: 1, weight_bytes: 0 }
+        Self { spec: plain_spec(kernel), buffers: Vec::new(), params, x, z: 1, weight_bytes: 0 }
     }
 
     fn with(mut self, fragment: Fragment) -> Self {
@@ -54,6 +48,16 @@ impl Plain {
     fn buffers(mut self, buffers: &[(&'static str, Slot)]) -> Self {
         self.buffers.extend(buffers);
         self
+    }
+}
+
+/// A kernel of this file, with the constants that all of its kind have.
+pub(crate) fn plain_spec(kernel: Kernel) -> KernelSpec {
+    let spec = KernelSpec::new(kernel).with(Fragment::Reduce);
+    match kernel {
+        Kernel::Linear => spec.constant("LANES", LINEAR_LANES).constant("PARTS", LINEAR_PARTS),
+        Kernel::Attend => spec.constant("LANES", ATTEND_LANES),
+        _ => spec.constant("LANES", LANES),
     }
 }
 

@@ -196,16 +196,19 @@ impl Lowering<'_> {
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
-            let integer = target.subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(packed.packing.format);
-            let arithmetic = if integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
-            let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
-            let room = (target.workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / together;
             let made = match linear.input {
                 Input::Value(value) => self.unmerged.contains_key(&value),
                 Input::Made { .. } => true,
             };
-            let shape = RowShape::new(info.width, outputs, together, room, made, target.subgroup);
-            spec = shape.constants(spec.with(Fragment::PlainEntry).with(arithmetic), target.subgroup);
+            let product = RowProduct {
+                format: packed.packing.format,
+                width: info.width,
+                outputs,
+                rows: together,
+                made,
+            };
+            let shape = RowShape::new(product, target.workgroup_memory, target.subgroup);
+            spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
             let x = shape.workgroups(outputs);
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
         }
@@ -320,7 +323,9 @@ fn has_bytes(format: Format) -> bool {
 
 /// How a product of one row or a few is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct RowShape {
+pub(crate) struct RowShape {
+    /// Whether x is in fixed point.
+    integer: bool,
     /// Lanes that share an output.
     parts: u32,
     rows: u32,
@@ -334,9 +339,24 @@ struct RowShape {
     unroll: u32,
 }
 
+/// What a product of one row or a few is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowProduct {
+    pub(crate) format: Format,
+    pub(crate) width: u32,
+    pub(crate) outputs: u32,
+    pub(crate) rows: u32,
+    /// Whether x is made on the way.
+    pub(crate) made: bool,
+}
+
 impl RowShape {
-    fn new(width: u32, outputs: u32, rows: u32, room: u32, made: bool, subgroup: Option<u32>) -> Self {
+    pub(crate) fn new(product: RowProduct, workgroup_memory: u32, subgroup: Option<u32>) -> Self {
+        let RowProduct { format, width, outputs, rows, made } = product;
         let chunks = width / 32;
+        let integer = subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(format);
+        let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
+        let room = (workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / rows;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let target = match chunks {
             0..=8 => 8,
@@ -371,16 +391,18 @@ impl RowShape {
             _ => 1,
         };
         let unroll = (1..=wanted).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1);
-        Self { parts, rows, chunks, piece, tiles, unroll }
+        Self { integer, parts, rows, chunks, piece, tiles, unroll }
     }
 
     fn workgroups(&self, outputs: u32) -> u32 {
         outputs.div_ceil(LANES / self.parts * self.tiles)
     }
 
-    fn constants(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
+    /// The recipe with what this shape chooses.
+    pub(crate) fn complete(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
+        let arithmetic = if self.integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
         let reduce = if subgroup.is_some() { Fragment::PartsSubgroup } else { Fragment::PartsWorkgroup };
-        let mut spec = spec.with(reduce);
+        let mut spec = spec.with(arithmetic).with(reduce);
         if let Some(lanes) = subgroup
             && !spec.has_constant("SUBGROUP")
         {

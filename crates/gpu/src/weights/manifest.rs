@@ -133,6 +133,15 @@ impl Manifest {
             && other_info.scale.is_none()
     }
 
+    /// Whether every shard of a weight's tensor holds whole matrices, so that two of a matrix's rows are never apart.
+    pub(crate) fn whole_matrices(&self, graph: &Graph, weight: Weight) -> bool {
+        let packed = self.packed(graph, weight);
+        let matrix = u64::from(graph.weight(weight).tensor_rows);
+        let mut starts = packed.shards.iter().map(|shard| shard.rows.start);
+        packed.shards.len() == 1
+            || (packed.parts.len() == 1 && starts.all(|start| start.is_multiple_of(matrix)))
+    }
+
     /// Where a vector begins, in floats.
     pub(crate) fn vector(&self, graph: &Graph, weight: Weight) -> u32 {
         self.vectors[&graph.weight(weight).tensor]
@@ -196,6 +205,8 @@ impl Manifest {
 
     fn pack(&mut self, tensors: Vec<ModelTensor<'_>>, limit: u64) -> Result<(), GpuError> {
         let packing = packing(&tensors[0])?;
+        // Rows that belong together: those of one matrix, of which experts have several in a tensor.
+        let matrix_rows = tensors[0].shape.dims().get(1).copied().unwrap_or(1);
         let index = self.packed.len();
         let mut rows = 0;
         let mut parts = Vec::new();
@@ -205,15 +216,24 @@ impl Manifest {
             let (name, format) = (tensor.name.to_owned(), tensor.format);
             parts.push(Part { tensor: name, rows: tensor.shape.rows(), format });
         }
-        let shards = shards(&parts[0].tensor, &packing, rows, limit)?;
+        let shards = shards(&parts[0].tensor, &packing, rows, matrix_rows, limit)?;
         self.packed.push(Packed { parts, packing, shards });
         Ok(())
     }
 }
 
-/// Splits rows where they are more than a binding holds.
-fn shards(tensor: &str, packing: &Packing, rows: u64, limit: u64) -> Result<Vec<Shard>, GpuError> {
-    let most = packing.rows_within(limit);
+/// Splits rows where they are more than a binding holds: between matrices, if it holds one.
+fn shards(
+    tensor: &str,
+    packing: &Packing,
+    rows: u64,
+    matrix_rows: u64,
+    limit: u64,
+) -> Result<Vec<Shard>, GpuError> {
+    let mut most = packing.rows_within(limit);
+    if most >= matrix_rows {
+        most -= most % matrix_rows;
+    }
     if most == 0 {
         let what = format!("a row of `{tensor}`");
         let bytes = 4 * u64::from(packing.row_words());

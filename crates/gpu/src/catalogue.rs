@@ -1,0 +1,226 @@
+//! Every kernel that a plan may select, so that tests can compile them all: in naga, which is what native devices and
+//! Firefox use, and in real browsers, whose rules are stricter.
+//!
+//! Every choice of files is here; numbers such as widths are examples. That no plan of the test models holds anything
+//! else is tested.
+
+use std::collections::HashSet;
+
+use rullama_gguf::Format;
+use rullama_graph::{AttendShape, Mask};
+
+use crate::{
+    CacheFormat, Fragment, Kernel, KernelSpec, Tiles,
+    attention::{self, RowAttention},
+    lab::SampleLab,
+    lower::{RowProduct, RowShape, plain_spec},
+    weights::pack::PACKED_FORMATS,
+};
+
+/// The lanes of a subgroup, as an example; and none, where lanes cannot talk to each other.
+const SUBGROUPS: [Option<u32>; 2] = [None, Some(32)];
+
+/// What is done with a product, with what the fragment needs beside it.
+const EPILOGUES: [&[Fragment]; 4] = [
+    &[Fragment::Store],
+    &[Fragment::CappedStore],
+    &[Fragment::Gelu, Fragment::GeluPair],
+    &[Fragment::Gelu, Fragment::GeluOther],
+];
+
+const TILES: [Tiles; 6] = [Tiles::LARGE, Tiles::WIDE, Tiles::NARROW, Tiles::SMALL, Tiles::FEW, Tiles::FEWEST];
+
+impl KernelSpec {
+    /// Every recipe that lowering can come up with, on any device.
+    pub fn every() -> Vec<Self> {
+        let mut specs = plain();
+        specs.extend(rows());
+        specs.extend(tiles());
+        specs.extend(attention());
+        for subgroup in SUBGROUPS {
+            specs.extend(residual(subgroup));
+            specs.extend(formats().map(|format| {
+                let spec = Self::new(Kernel::PerLayer).with(Fragment::PlainEntry);
+                reduce(spec, subgroup).with(Fragment::Planes).with(format).constant("LANES", 64)
+            }));
+        }
+        for vocabulary in [2048, 262_144] {
+            specs.extend(SampleLab::kernels(vocabulary));
+        }
+        let mut seen = HashSet::new();
+        specs.retain(|spec| seen.insert(spec.clone()));
+        specs
+    }
+}
+
+fn formats() -> impl Iterator<Item = Fragment> {
+    PACKED_FORMATS
+        .into_iter()
+        .map(|format| Fragment::format(format).expect("a packed format has a fragment that reads it"))
+}
+
+fn reduce(spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
+    match subgroup {
+        Some(lanes) => spec.with(Fragment::SubgroupReduce).constant("SUBGROUP", lanes),
+        None => spec.with(Fragment::Reduce),
+    }
+}
+
+/// Operations as they are.
+fn plain() -> Vec<KernelSpec> {
+    let mut specs: Vec<KernelSpec> = [Kernel::Rope, Kernel::Copy, Kernel::Route].map(plain_spec).into();
+    for flag in [0, 1] {
+        specs.push(plain_spec(Kernel::RmsNorm).constant("WEIGHTED", flag));
+        specs.push(plain_spec(Kernel::Combine).constant("SCALED", flag));
+    }
+    for op in [Fragment::Add, Fragment::Mul, Fragment::Scale, Fragment::SoftCap, Fragment::GeluMul] {
+        specs.push(plain_spec(Kernel::Elementwise).with(Fragment::Gelu).with(op));
+    }
+    for format in CacheFormat::ALL {
+        specs.extend(format.store().map(|store| plain_spec(Kernel::StoreKv).with(store)));
+        for pairs in [1, 2] {
+            let attend = |load| plain_spec(Kernel::Attend).with(load).constant("PAIRS", pairs);
+            specs.extend(format.load().map(attend));
+        }
+    }
+    for format in formats() {
+        specs.push(plain_spec(Kernel::Embed).with(Fragment::Planes).with(format));
+        for select in [Fragment::Dense, Fragment::Routed] {
+            specs.push(plain_spec(Kernel::Linear).with(Fragment::Planes).with(format).with(select));
+        }
+    }
+    specs
+}
+
+/// What the product of one row or a few reads.
+#[derive(Clone, Copy)]
+enum Input {
+    Plain,
+    Merged,
+    Residual { keep: Fragment, branch: bool, scaled: bool, normed: bool },
+}
+
+impl Input {
+    fn every() -> Vec<Self> {
+        let mut inputs = vec![Self::Plain, Self::Merged];
+        for keep in [Fragment::Kept, Fragment::Dropped] {
+            // A scale belongs to a branch, and there is no reason to stop on the way without either.
+            for [branch, scaled, normed] in [[0, 0, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]] {
+                let [branch, scaled, normed] = [branch, scaled, normed].map(|flag| flag == 1);
+                inputs.push(Self::Residual { keep, branch, scaled, normed });
+            }
+        }
+        inputs
+    }
+
+    fn add(self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
+        match self {
+            Self::Plain => spec.with(Fragment::PlainInput),
+            Self::Merged => spec
+                .with(Fragment::MergedInput)
+                .with(Fragment::Splits)
+                .constant("HEADS", 8)
+                .constant("HEAD_WIDTH", 192)
+                .constant("SPLIT_KEYS", 64)
+                .constant("MOST_SPLITS", 8),
+            Self::Residual { keep, branch, scaled, normed } => {
+                reduce(spec.with(Fragment::ResidualInput), subgroup)
+                    .with(keep)
+                    .constant("BRANCH", branch.into())
+                    .constant("SCALED", scaled.into())
+                    .constant("NORMED", normed.into())
+            }
+        }
+    }
+}
+
+/// Products of one row or a few.
+fn rows() -> Vec<KernelSpec> {
+    let linear = |format: Format, input: Input, epilogue: usize, select, rows, subgroup| {
+        let fragment = Fragment::format(format).expect("a packed format has a fragment that reads it");
+        let mut spec = KernelSpec::new(Kernel::LinearRow)
+            .with(Fragment::LinearParams)
+            .with(Fragment::Planes)
+            .with(fragment);
+        spec = input.add(spec, subgroup);
+        spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
+        spec = spec.with(select).with(Fragment::PlainEntry);
+        let made = !matches!(input, Input::Plain);
+        let product = RowProduct { format, width: 1536, outputs: 6144, rows, made };
+        RowShape::new(product, 16_384, subgroup).complete(spec, subgroup)
+    };
+    let made = |keep| Input::Residual { keep, branch: true, scaled: true, normed: true };
+    let mut specs = Vec::new();
+    for subgroup in SUBGROUPS {
+        for format in PACKED_FORMATS {
+            // What attention found has one reader, which projects it.
+            specs.push(linear(format, Input::Merged, 0, Fragment::Dense, 1, subgroup));
+            for input in [Input::Plain, made(Fragment::Kept), made(Fragment::Dropped)] {
+                let dense = [0, 1, 2, 3].map(|epilogue| (epilogue, Fragment::Dense));
+                let routed = [0, 2].map(|epilogue| (epilogue, Fragment::Routed));
+                for (epilogue, select) in dense.into_iter().chain(routed) {
+                    specs.push(linear(format, input, epilogue, select, 1, subgroup));
+                }
+            }
+        }
+        for input in Input::every() {
+            specs.push(linear(Format::Q4_K, input, 0, Fragment::Dense, 1, subgroup));
+        }
+        for epilogue in 0..EPILOGUES.len() {
+            specs.push(linear(Format::Q4_K, Input::Plain, epilogue, Fragment::Dense, 8, subgroup));
+        }
+    }
+    specs
+}
+
+/// Products of many rows.
+fn tiles() -> Vec<KernelSpec> {
+    let linear = |format, epilogue: usize, tiles: Tiles| {
+        let mut spec = KernelSpec::new(Kernel::LinearTile)
+            .with(Fragment::LinearParams)
+            .with(Fragment::Planes)
+            .with(format);
+        spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
+        let paired = EPILOGUES[epilogue].contains(&Fragment::GeluPair);
+        let tiles = if paired { tiles.paired() } else { tiles };
+        tiles.constants(spec.with(Fragment::Dense))
+    };
+    let mut specs = Vec::new();
+    for epilogue in 0..EPILOGUES.len() {
+        specs.extend(formats().map(|format| linear(format, epilogue, Tiles::WIDE)));
+        specs.extend(TILES.map(|tiles| linear(Fragment::Q4K, epilogue, tiles)));
+    }
+    specs
+}
+
+fn attention() -> Vec<KernelSpec> {
+    let mut specs = Vec::new();
+    for head_width in [64, 256, 512] {
+        specs.push(attention::query_heads(head_width));
+        for format in CacheFormat::ALL {
+            specs.push(attention::cache_heads(format, head_width));
+            specs.extend([false, true].map(|given| attention::attend_tile(format, head_width, given)));
+            for (owns, mask) in [(true, Mask::GLOBAL), (false, Mask::sliding(512))] {
+                let shape = AttendShape { heads: 8, kv_heads: 2, head_width, mask };
+                for subgroup in SUBGROUPS {
+                    let row = RowAttention::new(shape, format, owns, subgroup);
+                    specs.extend([row.attend(), row.merge()]);
+                }
+            }
+        }
+    }
+    specs
+}
+
+/// Sums that are stages of their own.
+fn residual(subgroup: Option<u32>) -> Vec<KernelSpec> {
+    let mut specs = Vec::new();
+    for normed in [Fragment::Normed, Fragment::SumOnly] {
+        for scaled in [0, 1] {
+            let spec = KernelSpec::new(Kernel::Residual).with(Fragment::PlainEntry);
+            let spec = reduce(spec, subgroup).with(normed).constant("LANES", 256);
+            specs.push(spec.constant("SCALED", scaled).constant("FOURS", 2));
+        }
+    }
+    specs
+}

@@ -1,0 +1,112 @@
+//! What several tests need: the test data, an adapter, models on the GPU and on the CPU.
+
+#![allow(dead_code, clippy::allow_attributes, reason = "no test needs all of it")]
+
+use std::{path::PathBuf, rc::Rc};
+
+use rullama_gemma::{Config, Outputs, text};
+use rullama_gguf::{MemorySource, Model};
+use rullama_gpu::{Gpu, GpuModel, GpuOptions, GpuState, ModelOptions};
+use rullama_graph::Graph;
+use rullama_reference::{Caches, KvFormat, Step, Weights, run};
+
+/// Every model of the test data.
+pub(crate) const MODELS: [&str; 7] = [
+    "micro-e2b-F16",
+    "micro-e2b-Q8_0",
+    "micro-e2b-Q8_0-ollama",
+    "micro-e2b-Q4_0",
+    "tiny-e2b-Q4_K_M",
+    "tiny-dense-Q4_K_M",
+    "tiny-moe-Q4_K_M",
+];
+
+pub(crate) const OUTPUTS: [Outputs; 2] = [Outputs::All, Outputs::Last];
+
+/// A file of the test data.
+pub(crate) fn testdata(path: &str) -> PathBuf {
+    in_repository("testdata").join(path)
+}
+
+/// A file or folder of this crate.
+pub(crate) fn source(path: &str) -> PathBuf {
+    in_repository("crates/gpu").join(path)
+}
+
+/// A folder of the repository. Tests also run where they were not built: there, it lies in the current folder, above it,
+/// or beside the program.
+fn in_repository(folder: &str) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    let program = std::env::current_exe().unwrap_or_default();
+    let built = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let roots = std::iter::once(built.as_path()).chain(here.ancestors()).chain(program.ancestors().skip(1));
+    let found = roots.map(|root| root.join(folder)).find(|folder| folder.is_dir());
+    found.unwrap_or_else(|| panic!("no folder `{folder}` here, above, or beside the program"))
+}
+
+pub(crate) fn open(name: &str) -> Rc<Model> {
+    from_bytes(name, std::fs::read(testdata(&format!("gguf/{name}.gguf"))).unwrap())
+}
+
+pub(crate) fn from_bytes(name: &str, bytes: Vec<u8>) -> Rc<Model> {
+    Rc::new(pollster::block_on(Model::open(Box::new(MemorySource::named(name, bytes)))).unwrap())
+}
+
+pub(crate) fn graph(model: &Model, outputs: Outputs) -> Graph {
+    text(model, &Config::read(model).unwrap(), outputs).unwrap()
+}
+
+pub(crate) fn gpu(options: &GpuOptions) -> Gpu {
+    pollster::block_on(Gpu::open(options))
+        .expect("these tests need an adapter; a software one such as lavapipe will do")
+}
+
+pub(crate) fn load(gpu: &Gpu, model: &Model, graph: Graph, options: &ModelOptions) -> Rc<GpuModel> {
+    let mut progress = |_, _| {};
+    let loaded = GpuModel::load(gpu.clone(), model, graph, options.clone(), &mut progress);
+    Rc::new(pollster::block_on(loaded).unwrap())
+}
+
+pub(crate) fn step(state: &mut GpuState, ids: &[u32]) -> Vec<f32> {
+    pollster::block_on(state.step(ids)).unwrap()
+}
+
+/// Reads a prompt in steps of `size` and gives the output of every row.
+pub(crate) fn read(state: &mut GpuState, ids: &[u32], size: usize) -> Vec<f32> {
+    ids.chunks(size).flat_map(|ids| step(state, ids)).collect()
+}
+
+/// A graph on the CPU, with what it remembers.
+pub(crate) struct Reference {
+    graph: Graph,
+    weights: Weights,
+    caches: Caches,
+}
+
+impl Reference {
+    pub(crate) fn new(model: &Rc<Model>, graph: Graph, cache: KvFormat) -> Self {
+        let caches = Caches::new(&graph, cache);
+        Self { graph, weights: Weights::new(model.clone(), 1 << 30), caches }
+    }
+
+    pub(crate) fn step(&mut self, ids: &[u32]) -> Vec<f32> {
+        let step = Step::tokens(ids);
+        let watch = &mut ();
+        let output = run(&self.graph, &self.weights, &mut self.caches, &step, watch);
+        pollster::block_on(output).unwrap().into_values()
+    }
+}
+
+/// The most probable token; of several, the first.
+pub(crate) fn argmax(logits: &[f32]) -> u32 {
+    let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    logits.iter().position(|&logit| logit == best).unwrap() as u32
+}
+
+/// The largest difference.
+pub(crate) fn apart(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    // Whatever is not a number is infinitely far away.
+    let difference = |(a, b): (&f32, &f32)| if (a - b).is_nan() { f32::INFINITY } else { (a - b).abs() };
+    found.iter().zip(expected).map(difference).fold(0.0, f32::max)
+}

@@ -1,0 +1,21 @@
+//! Every operation on the GPU against the reference: small graphs with random weights of every format, at sizes that are
+//! no multiple of anything.
+//!
+//! | file | what |
+//! |---|---|
+//! | `case` | one case: a graph, the rows of its steps, a tolerance |
+//! | `products` | `embed` and `linear` in all formats, conversions |
+//! | `values` | operations on values alone |
+//! | `attention` | heads, caches and masks |
+//! | `patterns` | what is fused: pairs, sums, per-layer embeddings, experts; and layers put together at random |
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attention;
+mod case;
+mod patterns;
+mod products;
+mod values;

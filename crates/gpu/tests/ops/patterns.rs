@@ -1,0 +1,260 @@
+//! What is fused, and what looks like it.
+
+use rullama_gguf::Format;
+use rullama_graph::Tensor;
+
+use crate::{
+    attention::Layer,
+    case::{Case, Gpus, Maker, Random},
+};
+
+const EPS: f32 = 1e-6;
+const STEPS: [usize; 6] = [1, 3, 8, 9, 70, 1];
+
+fn check(gpus: &Gpus, name: &str, build: impl for<'g> Fn(&'g Maker) -> Tensor<'g>) {
+    Case::new(name, 41, build).steps(&STEPS).within(2e-4).check(gpus);
+}
+
+/// `gelu(gate) · up`, of weights that can be stacked and of others.
+#[test]
+fn gates() {
+    let gpus = Gpus::both();
+    let (a, b) = (Format::Q8_0, Format::Q4_0);
+    for (formats, width, hidden) in
+        [([a, a], 96, 300), ([a, b], 96, 33), ([a, a], 32, 1), ([Format::F16; 2], 100, 40), ([b, b], 1056, 7)]
+    {
+        check(&gpus, &format!("gate {formats:?} {hidden}×{width}"), |make| {
+            let x = make.input(width);
+            let [gate, up] = formats.map(|format| x.linear(make.matrix(format, width, hidden)));
+            gate.gelu_mul(up)
+        });
+    }
+    check(&gpus, "gate of another input", |make| {
+        let [x, z] = [(); 2].map(|()| make.input(64));
+        x.linear(make.matrix(a, 64, 40)).gelu_mul(z.linear(make.matrix(a, 64, 40)))
+    });
+    check(&gpus, "gate that is read twice", |make| {
+        let x = make.input(64);
+        let [gate, up] = [(); 2].map(|()| x.linear(make.matrix(a, 64, 40)));
+        gate.gelu_mul(up) + gate
+    });
+    check(&gpus, "gate and columns", |make| {
+        let x = make.input(64);
+        x.linear(make.matrix(a, 64, 40)).gelu_mul(make.input(100).columns(27, 40))
+    });
+    check(&gpus, "gate and columns of a last row", |make| {
+        let x = make.input(64).last_row();
+        x.linear(make.matrix(a, 64, 40)).gelu_mul(make.input(100).last_row().columns(27, 40))
+    });
+    check(&gpus, "capped product", |make| make.input(64).linear(make.matrix(a, 64, 77)).soft_cap(0.5));
+}
+
+/// A branch that returns to the stream, with and without a scale, read once and more often.
+#[test]
+fn sums() {
+    let gpus = Gpus::both();
+    let product = |make: &Maker, x: Tensor<'_>, rows| make.matrix(Format::Q8_0, x.width(), rows);
+    for width in [32, 96, 1056, 100] {
+        let format = if width == 100 { Format::F16 } else { Format::Q8_0 };
+        let norm = |make: &Maker| make.vector(width);
+        check(&gpus, &format!("sum {width}"), |make| {
+            let x = make.input(width);
+            x + x.linear(make.matrix(format, width, width)).rms_norm(norm(make), EPS)
+        });
+        check(&gpus, &format!("scaled sum {width}"), |make| {
+            let x = make.input(width);
+            let sum = x + x.linear(make.matrix(format, width, width)).rms_norm(norm(make), EPS);
+            sum.scale_by(make.vector(1))
+        });
+        check(&gpus, &format!("normed product of a scaled sum {width}"), |make| {
+            let x = make.input(width);
+            let sum = (x + make.input(width).rms_norm(norm(make), EPS)).scale_by(make.vector(1));
+            let y = sum.rms_norm(norm(make), EPS).linear(make.matrix(format, width, width));
+            // Read again, after the product.
+            sum + y.rms_norm(norm(make), EPS)
+        });
+    }
+    check(&gpus, "product of a sum", |make| {
+        let x = make.input(96);
+        let sum = x + make.input(96).rms_norm(make.vector(96), EPS);
+        sum.linear(product(make, sum, 20))
+    });
+    check(&gpus, "two norms of a sum", |make| {
+        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), EPS);
+        let a = sum.rms_norm(make.vector(96), EPS);
+        let b = sum.rms_norm(make.vector(96), EPS).scale(0.25);
+        a.linear(product(make, a, 40)).gelu_mul(b.linear(product(make, b, 40)))
+    });
+    check(&gpus, "norm with a factor", |make| {
+        let x = make.input(96).rms_norm(make.vector(96), EPS).scale(0.1);
+        x.linear(product(make, x, 40))
+    });
+    check(&gpus, "norm that is read by more than products", |make| {
+        let x = make.input(96).rms_norm(make.vector(96), EPS);
+        x.linear(product(make, x, 96)) + x
+    });
+    check(&gpus, "sum of two norms", |make| {
+        let [a, b] = [(); 2].map(|()| make.input(96).rms_norm(make.vector(96), EPS));
+        (a + b).rms_norm(make.vector(96), EPS)
+    });
+    check(&gpus, "sum of a norm with itself", |make| {
+        let x = make.input(96).rms_norm(make.vector(96), EPS);
+        x + x
+    });
+    check(&gpus, "sum on the other side", |make| {
+        make.input(96).rms_norm(make.vector(96), EPS) + make.input(96)
+    });
+    check(&gpus, "scaled twice", |make| {
+        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), EPS);
+        sum.scale_by(make.vector(1)).scale_by(make.vector(1))
+    });
+    check(&gpus, "last row of a sum", |make| {
+        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), EPS);
+        let x = sum.last_row();
+        let y = x.rms_norm(make.vector(96), EPS).linear(product(make, x, 96));
+        x + y.rms_norm(make.vector(96), EPS)
+    });
+}
+
+/// The embeddings of all layers, in groups that the fast way knows and others.
+#[test]
+fn per_layer_embeddings() {
+    let gpus = Gpus::both();
+    let formats = [Format::Q8_0, Format::F32, Format::Q5_1, Format::Q4_K, Format::Q6_K, Format::BF16];
+    for (format, groups, group) in formats.map(|format| (format, 8, 32)).into_iter().chain([
+        (Format::F16, 3, 24),
+        (Format::Q4_0, 3, 64),
+        (Format::Q8_0, 2, 288),
+    ]) {
+        let width = groups * group;
+        check(&gpus, &format!("per-layer {format} {groups}×{group}"), |make| {
+            let x = make.input(64);
+            let projected = x.linear(make.matrix(Format::Q8_0, 64, width)).scale(0.2);
+            let tokens = make.embed(format, width, 3.0);
+            (projected.rms_norm(make.vector(group), EPS) + tokens).scale(0.7)
+        });
+    }
+}
+
+/// A mixture of experts.
+fn mixture<'g>(
+    make: &'g Maker,
+    x: Tensor<'g>,
+    sizes: [u32; 3],
+    formats: [Format; 2],
+    shared: bool,
+) -> Tensor<'g> {
+    let [experts, used, hidden] = sizes;
+    let width = x.width();
+    let routing = x.linear(make.matrix(Format::F32, width, experts)).route(used);
+    let [gate, up] = match shared {
+        true => make.expert_pair(formats[0], width, hidden, experts),
+        false => [(); 2].map(|()| make.experts(formats[0], width, hidden, experts)),
+    };
+    let hidden_row = x.expert_linear(gate, routing).gelu_mul(x.expert_linear(up, routing));
+    let down = make.experts(formats[1], hidden, width, experts);
+    hidden_row.expert_linear(down, routing).combine(routing, Some(make.vector(experts)))
+}
+
+#[test]
+fn experts() {
+    let gpus = Gpus::both();
+    let cases = [
+        (96, [8, 2, 64], [Format::Q8_0, Format::Q5_0]),
+        (256, [5, 1, 32], [Format::Q4_K, Format::Q8_0]),
+        (160, [16, 4, 96], [Format::Q5_0, Format::Q4_0]),
+        (100, [4, 2, 40], [Format::F16, Format::BF16]),
+        (32, [3, 3, 32], [Format::MXFP4, Format::IQ4_NL]),
+    ];
+    for (width, sizes, formats) in cases {
+        for shared in [true, false] {
+            check(
+                &gpus,
+                &format!("experts {sizes:?} {width} {formats:?}, gate and up in one: {shared}"),
+                |make| mixture(make, make.input(width), sizes, formats, shared),
+            );
+        }
+    }
+}
+
+/// Whole layers, put together at random.
+fn layers(seeds: std::ops::Range<u64>) {
+    let gpus = Gpus::one();
+    for seed in seeds {
+        let steps = Random::new(seed).pick(&[[1, 7, 1], [30, 1, 1], [4, 9, 2], [65, 1, 3]]);
+        Case::new(format!("layers {seed}"), seed, |make| random_layers(make, &mut Random::new(seed)))
+            .steps(&steps)
+            .within(2e-3)
+            .check(&gpus);
+    }
+}
+
+fn random_layers<'g>(make: &'g Maker, random: &mut Random) -> Tensor<'g> {
+    const FORMATS: [Format; 5] = [Format::Q8_0, Format::Q4_0, Format::Q5_1, Format::F16, Format::MXFP4];
+    let width = random.pick(&[32, 64, 96, 160]);
+    let layers = 1 + random.below(2) as u32;
+    let group = random.pick(&[32, 64]);
+    let per_layer = random.chance();
+    let last_at = random.pick(&[layers, layers, 0]);
+    let mut x = make.embed(random.pick(&FORMATS), width, 4.0);
+    let embeddings = per_layer.then(|| {
+        let projected = x.linear(make.matrix(random.pick(&FORMATS), width, layers * group)).scale(0.1);
+        let tokens = make.embed(random.pick(&FORMATS), layers * group, 2.0);
+        (projected.rms_norm(make.vector(group), EPS) + tokens).scale(0.7)
+    });
+    let mut embeddings = embeddings;
+    let mut cache = None;
+    let mut shape =
+        Layer::new(4, random.pick(&[1, 2, 4]), random.pick(&[32, 64]), random.pick(&[None, Some(8)]));
+    for layer in 0..layers {
+        shape.formats = [(); 4].map(|()| random.pick(&FORMATS));
+        if random.chance() {
+            shape.formats = [shape.formats[0]; 4];
+        }
+        shape.keys_are_values = random.chance();
+        shape.last = layer == last_at;
+        // After the last row alone there is nothing to store.
+        let borrows = layer > 0 && (random.chance() || layer > last_at);
+        let (a, own) = shape.forward(make, x.rms_norm(make.vector(width), EPS), cache.filter(|_| borrows));
+        cache = Some(own);
+        if shape.last {
+            (x, embeddings) = (x.last_row(), embeddings.map(Tensor::last_row));
+        }
+        x = x + a.rms_norm(make.vector(width), EPS);
+        let hidden = random.pick(&[33, 64, 96]);
+        let z = x.rms_norm(make.vector(width), EPS);
+        let [gate, up] =
+            [random.pick(&FORMATS); 2].map(|format| z.linear(make.matrix(format, width, hidden)));
+        let down = if hidden == 33 { Format::F16 } else { random.pick(&FORMATS) };
+        let mut f = gate.gelu_mul(up).linear(make.matrix(down, hidden, width));
+        if random.chance() {
+            let z = x.rms_norm(make.vector(width), EPS);
+            let formats = [random.pick(&FORMATS), random.pick(&FORMATS)];
+            let answer = mixture(make, z, [6, 2, 64], formats, random.chance());
+            f = f.rms_norm(make.vector(width), EPS) + answer.rms_norm(make.vector(width), EPS);
+        }
+        x = x + f.rms_norm(make.vector(width), EPS);
+        if let Some(embeddings) = embeddings {
+            let own = embeddings.columns(layer * group, group);
+            let gate = x.linear(make.matrix(random.pick(&FORMATS), width, group)).gelu_mul(own);
+            let answer = gate.linear(make.matrix(random.pick(&FORMATS), group, width));
+            x = x + answer.rms_norm(make.vector(width), EPS);
+        }
+        if random.chance() {
+            x = x.scale_by(make.vector(1));
+        }
+    }
+    let x = if last_at < layers { x } else { x.last_row() };
+    let head = make.matrix(random.pick(&FORMATS), width, 61);
+    x.rms_norm(make.vector(width), EPS).linear(head).soft_cap(30.0)
+}
+
+#[test]
+fn random_layers_one() {
+    layers(100..108);
+}
+
+#[test]
+fn random_layers_two() {
+    layers(200..208);
+}

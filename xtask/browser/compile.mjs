@@ -1,0 +1,64 @@
+// Runs in the page: compiles kernels, some of them to pipelines, and says what the browser thinks of each.
+
+const FEATURES = { f16: "shader-f16", subgroups: "subgroups" };
+
+/** Kernels in the making at a time: enough to keep a browser's threads busy. */
+const AT_ONCE = 8;
+
+/**
+ * Compiles every kernel of `kernels.json` on a device with WebGPU's default limits, so that a kernel which needs more
+ * than every device has is refused here as well.
+ */
+export async function compileAll() {
+  const adapter = await navigator.gpu?.requestAdapter();
+  if (!adapter) {
+    return { problem: "no WebGPU adapter" };
+  }
+  const features = Object.values(FEATURES).filter((feature) => adapter.features.has(feature));
+  const device = await adapter.requestDevice({ requiredFeatures: features });
+  // Each failure is told where it is awaited; the console need not hear of it again.
+  device.addEventListener("uncapturederror", (event) => event.preventDefault());
+  const lost = device.lost.then(({ message }) => ({ problem: `the device was lost: ${message}` }));
+
+  const kernels = await (await fetch("kernels.json")).json();
+  const results = [];
+  const waiting = kernels.entries();
+  const work = async () => {
+    for (const [index, kernel] of waiting) {
+      const missing = needs(kernel.wgsl).filter((feature) => !features.includes(feature));
+      results[index] =
+        missing.length > 0 ? { label: kernel.label, missing } : await compile(device, kernel);
+    }
+  };
+  const all = Promise.all(Array.from({ length: AT_ONCE }, work));
+  return await Promise.race([all.then(() => ({ features, results })), lost]);
+}
+
+/** The features that the directives at the head of a kernel ask for. */
+function needs(wgsl) {
+  const [head] = wgsl.match(/^(\s*enable [^;]*;)*/);
+  const names = head.split(/[\s,;]+/).filter((word) => word in FEATURES);
+  return names.map((name) => FEATURES[name]);
+}
+
+async function compile(device, { label, wgsl, pipeline }) {
+  const module = device.createShaderModule({ label, code: wgsl });
+  const { messages } = await module.getCompilationInfo();
+  // The messages themselves cannot leave the page.
+  const notes = messages.map(({ type, message, lineNum }) => ({
+    type,
+    message,
+    line: lineNum,
+    source: wgsl.split("\n")[lineNum - 1],
+  }));
+  if (!pipeline) {
+    return { label, notes };
+  }
+  let failure;
+  try {
+    await device.createComputePipelineAsync({ label, layout: "auto", compute: { module, entryPoint: "main" } });
+  } catch (error) {
+    failure = error.message;
+  }
+  return { label, notes, failure };
+}
