@@ -39,6 +39,7 @@ mod report;
 mod sample;
 mod self_test;
 mod state;
+mod step_block;
 mod tiles;
 pub mod weights;
 

@@ -1,11 +1,10 @@
 //! A plan: everything about a step that can be decided beforehand.
 
-use std::collections::HashMap;
-
 use crate::{
     Gpu, GpuError,
     kernel::{Access, Pipelines},
-    lower::{Count, Program, RopeKey, Slot, StepSize},
+    lower::{Count, Program, Slot, StepSize},
+    step_block::StepBlock,
     weights::Resident,
 };
 
@@ -19,8 +18,9 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) tokens: &'a wgpu::Buffer,
     /// Where the graph's output goes, whichever plan computes it.
     pub(crate) output: &'a wgpu::Buffer,
-    /// The table of turns of each way to rotate.
-    pub(crate) turns: &'a HashMap<RopeKey, wgpu::Buffer>,
+    pub(crate) step: &'a StepBlock,
+    /// The most rows of a step.
+    pub(crate) rows: u32,
 }
 
 /// One dispatch.
@@ -73,7 +73,7 @@ impl Plan {
             Slot::Keys(cache) => &around.caches[cache.index()].0,
             Slot::Values(cache) => &around.caches[cache.index()].1,
             Slot::Tokens => around.tokens,
-            Slot::Turns(rope) => &around.turns[&rope],
+            Slot::Turns(_) => unreachable!("turns are a part of the step's buffer"),
         };
         let mut dispatches = Vec::with_capacity(program.drafts.len());
         for (draft, uniforms) in program.drafts.iter().zip(&slices) {
@@ -96,7 +96,10 @@ impl Plan {
                         }
                         _ => {
                             let found = draft.buffers.iter().find(|(name, _)| *name == binding.name);
-                            buffer(found.unwrap_or_else(|| panic!("{}", missing())).1).as_entire_binding()
+                            match found.unwrap_or_else(|| panic!("{}", missing())).1 {
+                                Slot::Turns(rope) => around.step.turns(rope, around.rows),
+                                slot => buffer(slot).as_entire_binding(),
+                            }
                         }
                     };
                     wgpu::BindGroupEntry { binding: binding.number, resource }

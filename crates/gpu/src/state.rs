@@ -7,19 +7,20 @@ use std::{
 };
 
 use rullama_gguf::Model;
-use rullama_graph::{Graph, Op, Rope};
+use rullama_graph::{Graph, Op};
 
 use crate::{
     Budget, CacheFormat, Fallback, Gpu, GpuError,
     budget::{Needs, Supply},
     health::Outcome,
     kernel::Pipelines,
-    lower::{FEW_ROWS, Program, RopeKey, StepSize, Target, lower},
+    lower::{FEW_ROWS, Program, StepSize, Target, lower},
     plan::{Plan, Surroundings},
     readback::{self, Readback},
     report::PlanReport,
     sample::{self, SampleLoop, Sampling},
     self_test::{self, Variant},
+    step_block::StepBlock,
     weights::{Conversion, Manifest, Resident},
 };
 
@@ -276,10 +277,7 @@ fn plan_rows(rows: u32) -> u32 {
 pub struct GpuState {
     model: Rc<GpuModel>,
     tokens: wgpu::Buffer,
-    step: wgpu::Buffer,
-    step_group: wgpu::BindGroup,
-    turns: Vec<Turns>,
-    turn_buffers: HashMap<RopeKey, wgpu::Buffer>,
+    step: StepBlock,
     caches: Vec<(wgpu::Buffer, wgpu::Buffer)>,
     plans: BTreeMap<u32, Plan>,
     /// The graph's output, whichever plan computed it.
@@ -300,14 +298,6 @@ pub struct GpuState {
     written: Cell<u32>,
 }
 
-/// The table of one way to rotate.
-struct Turns {
-    /// Pairs of a head, of which those without a frequency stay as they are.
-    half: usize,
-    frequencies: Vec<f64>,
-    buffer: wgpu::Buffer,
-}
-
 impl GpuState {
     fn new(model: Rc<GpuModel>) -> Result<Self, GpuError> {
         let gpu = &model.gpu;
@@ -319,28 +309,13 @@ impl GpuState {
             buffer
         };
         let tokens = storage("tokens", 4 * u64::from(MOST_ROWS))?;
-        let step = gpu.buffer("step", 16, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST);
         let mut caches = Vec::new();
         for (info, &capacity) in graph.caches().iter().zip(&model.capacities) {
             let bytes = u64::from(capacity) * model.options.cache.row_bytes(info.kv_heads, info.head_width);
             let what = format!("the cache of layer {}", info.layer);
             caches.push((storage(&what, bytes)?, storage(&what, bytes)?));
         }
-        let mut turn_buffers: HashMap<RopeKey, wgpu::Buffer> = HashMap::new();
-        let mut turns = Vec::new();
-        for node in graph.nodes() {
-            let Op::Rope { rope, .. } = node.op else { continue };
-            if turn_buffers.contains_key(&rope.into()) {
-                continue;
-            }
-            let buffer = storage("turns", 4 * u64::from(rope.head_width) * u64::from(MOST_ROWS))?;
-            turn_buffers.insert(rope.into(), buffer.clone());
-            let factors = rope.factors.map(|factors| {
-                let name = &graph.weight(factors).tensor;
-                model.manifest.rope_factors[name].as_slice()
-            });
-            turns.push(Turns::new(rope, factors, buffer));
-        }
+        let step = StepBlock::new(gpu, &model.pipelines, graph, &model.manifest, MOST_ROWS)?;
         let output = graph.value(graph.output()).shape;
         let most = 4 * u64::from(output.width) * output.rows.count(MOST_ROWS as usize) as u64;
         let result = storage("output", most)?;
@@ -350,15 +325,11 @@ impl GpuState {
         });
         allocated.extend(outcome.now()?);
         let (read, sampler) = made?;
-        let step_group = model.pipelines.step_group(gpu, &step);
         let plans = BTreeMap::new();
         Ok(Self {
             model,
             tokens,
             step,
-            step_group,
-            turns,
-            turn_buffers,
             caches,
             plans,
             output: result,
@@ -433,7 +404,8 @@ impl GpuState {
             caches: &self.caches,
             tokens: &self.tokens,
             output: &self.output,
-            turns: &self.turn_buffers,
+            step: &self.step,
+            rows,
         };
         let program = model.program(rows)?;
         let bytes = program.assign().1.iter().sum();
@@ -449,12 +421,7 @@ impl GpuState {
 
     /// Writes what varies between steps.
     fn write_step(&self, size: StepSize) {
-        let queue = &self.model.gpu.queue;
-        queue.write_buffer(&self.step, 0, bytemuck::cast_slice(&[size.rows, size.position]));
-        for turns in &self.turns {
-            let table = turns.table(size.position, size.rows);
-            queue.write_buffer(&turns.buffer, 0, bytemuck::cast_slice(&table));
-        }
+        self.step.write(&self.model.gpu, size, plan_rows(size.rows));
     }
 
     /// Reads `ids` and gives the graph's output, row by row. If it fails or is dropped, nothing was read.
@@ -583,7 +550,7 @@ impl GpuState {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.plans[&plan_rows(size.rows)].record(&mut pass, &self.step_group, size);
+            self.plans[&plan_rows(size.rows)].record(&mut pass, &self.step.group, size);
             if chooses {
                 self.sampler.record(&mut pass);
             }
@@ -628,7 +595,7 @@ impl GpuState {
         for first in (0..plan.len()).step_by(AT_ONCE) {
             let count = AT_ONCE.min(plan.len() - first);
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            plan.record_timed(&mut encoder, &self.step_group, size, &times, first, count);
+            plan.record_timed(&mut encoder, &self.step.group, size, &times, first, count);
             encoder.resolve_query_set(&times, 0..2 * count as u32, &resolved, 0);
             encoder.copy_buffer_to_buffer(&resolved, 0, &read, 0, 16 * count as u64);
             let submission = gpu.queue.submit([encoder.finish()]);
@@ -642,33 +609,5 @@ impl GpuState {
             }
         }
         Ok(report)
-    }
-}
-
-impl Turns {
-    fn new(rope: Rope, factors: Option<&[f32]>, buffer: wgpu::Buffer) -> Self {
-        let frequency = |pair: u32| {
-            let factor = factors.map_or(1.0, |factors| f64::from(factors[pair as usize]));
-            let exponent = -2.0 * f64::from(pair) / f64::from(rope.head_width);
-            f64::from(rope.base).powf(exponent) / factor
-        };
-        let frequencies = (0..rope.pairs).map(frequency).collect();
-        Self { half: rope.head_width as usize / 2, frequencies, buffer }
-    }
-
-    /// Cosine and sine of each pair for `rows` rows from `position` on. In double precision: at long positions f32 has
-    /// no digits left for an angle's fraction. Each row turns the one before it on, which is quicker than to begin anew
-    /// and loses nothing that f32 would show.
-    fn table(&self, position: u32, rows: u32) -> Vec<[f32; 2]> {
-        let mut table = vec![[1.0, 0.0]; self.half * rows as usize];
-        for (pair, frequency) in self.frequencies.iter().enumerate() {
-            let (mut sin, mut cos) = (f64::from(position) * frequency).sin_cos();
-            let (step_sin, step_cos) = frequency.sin_cos();
-            for row in table.chunks_exact_mut(self.half) {
-                row[pair] = [cos as f32, sin as f32];
-                (sin, cos) = (sin * step_cos + cos * step_sin, cos * step_cos - sin * step_sin);
-            }
-        }
-        table
     }
 }

@@ -20,7 +20,7 @@ pub(super) async fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
     };
     let examination = Examination {
         kernels: kernels(&gpu).await?,
-        tests: self_tests(&gpu).await,
+        tests: self_tests(&gpu).await?,
         bandwidth: measure_bandwidth(&gpu).await?,
         gpu,
     };
@@ -44,12 +44,11 @@ fn no_gpu(error: GpuError, json: bool) -> Result<(), Failure> {
     Err(error.into())
 }
 
-/// Runs small cases with known answers: what they are called, and what went wrong.
-///
-/// To be connected: `rullama_gpu::self_test(gpu)` answers the same question for the kernels that a model would use.
-#[expect(clippy::unused_async, reason = "the tests wait for the GPU once they are connected")]
-async fn self_tests(_gpu: &Gpu) -> Vec<(String, Result<(), String>)> {
-    Vec::new()
+/// What each kind of kernel answers to a known case.
+async fn self_tests(gpu: &Gpu) -> Result<Vec<(String, Result<(), String>)>, Failure> {
+    let results = rullama_gpu::self_test(gpu).await?;
+    let outcome = |passed: bool, detail| if passed { Ok(()) } else { Err(detail) };
+    Ok(results.into_iter().map(|test| (test.name, outcome(test.passed, test.detail))).collect())
 }
 
 /// A kernel that some step uses, and how often.

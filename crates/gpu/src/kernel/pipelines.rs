@@ -5,6 +5,9 @@ use std::{cell::RefCell, collections::HashMap};
 use super::{Access, Binding, Dialect, KernelSpec};
 use crate::Gpu;
 
+/// Bytes of the step, at the beginning of its buffer.
+const STEP_BYTES: u64 = 16;
+
 /// A pipeline with the layout of its dispatches' bindings.
 #[derive(Debug, Clone)]
 pub(crate) struct Pipeline {
@@ -34,7 +37,14 @@ impl Pipelines {
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some("step"),
             layout: &self.step,
-            entries: &[wgpu::BindGroupEntry { binding: 0, resource: step.as_entire_binding() }],
+            entries: &[wgpu::BindGroupEntry {
+                binding: 0,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer: step,
+                    offset: 0,
+                    size: wgpu::BufferSize::new(STEP_BYTES),
+                }),
+            }],
         })
     }
 

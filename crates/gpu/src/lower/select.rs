@@ -36,6 +36,9 @@ pub(super) fn widest_made(workgroup_memory: u32) -> u32 {
 /// Workgroups of a product that are at work at once on a large GPU.
 const BUSY_WORKGROUPS: u32 = 528;
 
+/// Outputs that make no more than a few workgroups.
+const FEWEST_OUTPUTS: u32 = 512;
+
 /// Outputs that make fewer workgroups than are at work at once.
 const FEW_OUTPUTS: u32 = 5000;
 
@@ -360,6 +363,8 @@ impl RowShape {
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let target = match chunks {
             0..=8 => 8,
+            // So few that each lane may as well have less to do.
+            _ if outputs <= FEWEST_OUTPUTS => 32,
             9..=128 => 16,
             129..=256 => 32,
             _ => 64,
@@ -371,18 +376,20 @@ impl RowShape {
         let pieces = (1..=if made { 1 } else { 8 })
             .filter(|&pieces| chunks.is_multiple_of(pieces))
             .map(|pieces| chunks / pieces);
-        let even = pieces.filter(|&piece| piece <= most).find_map(|piece| {
-            let parts = [target, target / 2, target / 4]
-                .into_iter()
-                .find(|&parts| piece.is_multiple_of(parts.max(1)))?;
-            (parts >= 4).then_some((piece, parts))
-        });
+        // Where outputs are few, having less to do counts for more than having as much as the others.
+        let even =
+            pieces.filter(|_| outputs > FEWEST_OUTPUTS).filter(|&piece| piece <= most).find_map(|piece| {
+                let parts = [target, target / 2, target / 4]
+                    .into_iter()
+                    .find(|&parts| piece.is_multiple_of(parts.max(1)))?;
+                (parts >= 4).then_some((piece, parts))
+            });
         let (piece, parts) = even.unwrap_or((chunks.min(most), target));
         // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
         // once on a large GPU.
         let busy = if outputs < MANY_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
         let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(busy).max(1) } else { 1 };
-        let lane_chunks = piece / parts;
+        let lane_chunks = (piece / parts).max(1);
         // Measured. Where workgroups are many, registers are better spent on having more of them at work.
         let wanted = match chunks {
             257.. => 2,
