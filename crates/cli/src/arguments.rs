@@ -41,6 +41,43 @@ pub(crate) enum Command {
     Generate(GenerateArguments),
     /// Write the logits of a prompt to a NumPy file
     Logits(LogitsArguments),
+    /// Measure how fast a model runs
+    ///
+    /// Reads prompts of random tokens and generates after them, at each depth: that many tokens are read before,
+    /// not timed. Every figure is the mean over the repetitions, after one that does not count, with the standard
+    /// deviation. The time to the first token is that of a whole prompt. The share of bandwidth is what the weights
+    /// that each token reads take of the speed at which a kernel reads a large buffer. With --json:
+    ///
+    /// {"model", "backend", "device", "load_ms", "bandwidth_bytes_per_s", "results": [{"depth", "prompt_tokens",
+    /// "prompt_tps": {"mean", "stddev"}, "generate_tokens", "generate_tps": {"mean", "stddev"}, "first_token_ms",
+    /// "dispatches_per_token", "weight_bytes_per_token", "bandwidth_share"}], "profile": [{"depth", "rows",
+    /// "seconds", "kernels": [{"kernel", "count", "seconds", "weight_bytes"}]}]}
+    ///
+    /// What does not apply is null, and "profile" is there if it was asked for.
+    Bench(BenchArguments),
+    /// Compare what the GPU computes with the CPU, or with Ollama or llama.cpp
+    ///
+    /// Continues each prompt greedily on both sides. A verdict is `equal`, `equal within margin` where tokens differ
+    /// only at places where the other side's two best tokens are closer than the tolerance, or `different`, which
+    /// makes the exit status 1. With --json:
+    ///
+    /// {"model", "device", "against", "compared": "tokens" or "text", "tolerance", "verdict", "prompts": [{"prompt",
+    /// "prompt_tokens", "verdict", "tokens", "first_difference": {"index", "ours": {"id", "text"}, "reference":
+    /// {"id", "text"}, "margin"}, "logit_distance", "logprob_distance", "positions", "positions_different",
+    /// "positions_outside_margin", "ours", "reference"}]}
+    ///
+    /// Distances are the largest of all positions, both sides reading the other side's tokens. A server gives no
+    /// logits: llama.cpp tells tokens and log-probabilities, Ollama text and perhaps log-probabilities. What is
+    /// not known is null.
+    Parity(ParityArguments),
+    /// Show what the GPU of this machine can do, and whether it computes correctly
+    ///
+    /// The exit status is 1 if there is no GPU or a test fails. With --json:
+    ///
+    /// {"ok", "adapter": {"name", "backend"}, "limits": {"largest_binding", "largest_buffer", "workgroup_memory"},
+    /// "features": {"subgroups", "half_precision", "timestamps"}, "kernels": [{"step", "kernel", "count"}],
+    /// "self_tests": [{"name", "passed", "detail"}], "bandwidth_bytes_per_s"}
+    Doctor(DoctorArguments),
     /// Write a model with random weights, for tests and measurements
     ///
     /// The file has the names, shapes, formats, metadata and tokenizer layout of a released model, and
@@ -72,6 +109,16 @@ pub(crate) struct InspectArguments {
     /// List every metadata entry; of long arrays, only type and length
     #[arg(long)]
     pub(crate) metadata: bool,
+    /// List what a step does on the GPU of this machine: each dispatch with its kernel, workgroups and bytes of weights
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Tokens of that step: 1 is a step of decoding, 512 a whole chunk of a prompt
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "plan",
+          value_parser = value_parser!(u32).range(1..=512))]
+    pub(crate) rows: u32,
+    /// Tokens read before that step
+    #[arg(long, value_name = "P", default_value_t = 0, requires = "plan")]
+    pub(crate) position: u32,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -162,10 +209,7 @@ fn mix_parser() -> impl TypedValueParser<Value = Mix> {
 /// How a model is loaded.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
-    /// What computes
-    #[arg(long, value_enum, default_value_t = BackendChoice::Cpu)]
-    pub(crate) backend: BackendChoice,
-    /// Tokens the conversation may have [default: as many as the model was made for]
+    /// Tokens the conversation may have [default: as many as the model was made for; at most 4096 on the GPU]
     #[arg(long, value_name = "N")]
     pub(crate) context: Option<u32>,
     /// How keys and values are kept [default: f32 on the CPU, f16 on the GPU]
@@ -220,6 +264,9 @@ pub(crate) struct RunArguments {
     pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
+    /// What computes
+    #[arg(long, value_enum, default_value_t = BackendChoice::Gpu)]
+    pub(crate) backend: BackendChoice,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
 }
@@ -249,6 +296,9 @@ pub(crate) struct GenerateArguments {
     pub(crate) think: Option<Switch>,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
+    /// What computes
+    #[arg(long, value_enum, default_value_t = BackendChoice::Gpu)]
+    pub(crate) backend: BackendChoice,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
     /// Print JSON when the reply is complete
@@ -269,11 +319,105 @@ pub(crate) struct LogitsArguments {
     /// Where they are written: f32, shape [rows, vocabulary]
     #[arg(long, value_name = "F.npy")]
     pub(crate) out: PathBuf,
+    /// What computes
+    #[arg(long, value_enum, default_value_t = BackendChoice::Cpu)]
+    pub(crate) backend: BackendChoice,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
     /// Print JSON: {"rows": n, "vocabulary": n, "path": "..."}
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    #[arg(help = MODEL_HELP)]
+    pub(crate) model: OsString,
+    /// Tokens of the prompts; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub(crate) prompt: u32,
+    /// Tokens to generate; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub(crate) generate: u32,
+    /// Tokens read before, separated by commas; each is measured
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "0,4096")]
+    pub(crate) depth: Vec<u32>,
+    /// Repetitions
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// Also show the time of each kernel, told by the GPU's own clock
+    #[arg(long)]
+    pub(crate) profile: bool,
+    /// What computes
+    #[arg(long, value_enum, default_value_t = BackendChoice::Gpu)]
+    pub(crate) backend: BackendChoice,
+    /// Tokens a conversation may have [default: as many as are needed]
+    #[arg(long, value_name = "N")]
+    pub(crate) context: Option<u32>,
+    /// How keys and values are kept [default: f32 on the CPU, f16 on the GPU]
+    #[arg(long, value_enum)]
+    pub(crate) kv: Option<KvChoice>,
+    /// MiB of weights that are held in memory on the CPU; the others are read again for each token
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub(crate) weight_memory: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParityArguments {
+    #[arg(help = MODEL_HELP)]
+    pub(crate) model: OsString,
+    /// What the GPU is compared with: cpu, or the address of a server of Ollama or llama.cpp
+    #[arg(long, value_name = "cpu|URL", default_value = "cpu", value_parser = against)]
+    pub(crate) against: Against,
+    /// The model's name on an Ollama server [default: its name in the store]
+    #[arg(long = "model", value_name = "NAME", id = "server_model")]
+    pub(crate) server_model: Option<String>,
+    /// A file with one prompt on each line, or a JSON list of prompts; - for standard input [default: a handful]
+    #[arg(long, value_name = "F")]
+    pub(crate) prompts: Option<PathBuf>,
+    /// Most tokens to compare of each prompt's continuation
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: u32,
+    /// How close the two best logits may be for either of them to be right
+    #[arg(long, value_name = "T", default_value_t = 0.05, value_parser = finite)]
+    pub(crate) tolerance: f32,
+    /// How keys and values are kept on the GPU [default: f16]
+    #[arg(long, value_enum)]
+    pub(crate) kv: Option<KvChoice>,
+    /// MiB of weights that are held in memory on the CPU; the others are read again for each token
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub(crate) weight_memory: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What the GPU is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Against {
+    Cpu,
+    /// A server, by its address without a slash at the end.
+    Server(String),
+}
+
+fn against(text: &str) -> Result<Against, String> {
+    match text {
+        "cpu" => Ok(Against::Cpu),
+        url if url.starts_with("http://") || url.starts_with("https://") => {
+            Ok(Against::Server(url.trim_end_matches('/').to_owned()))
+        }
+        _ => Err("`cpu` or an address that begins with http:// was expected".to_owned()),
+    }
 }
 
 /// Token ids.

@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     hash::{BuildHasher as _, Hasher as _, RandomState},
     io::{self, IsTerminal as _},
     time::{Duration, Instant},
@@ -15,30 +16,65 @@ use serde_json::{Map, Value, json};
 use crate::{
     arguments::{BackendChoice, KvChoice, LoadArguments, SamplingArguments},
     failure::Failure,
-    model::Opened,
+    model::{self, Opened},
 };
 
 /// Makes an opened model ready to run. Its own options may say how large its context is, unless the command line
 /// does.
 pub(crate) async fn load(
     opened: Opened,
+    backend: BackendChoice,
     arguments: &LoadArguments,
     own_context: Option<u32>,
 ) -> Result<Engine, Failure> {
     let mut options = LoadOptions::default().prompts(opened.prompt_variant());
     options.context = arguments.context.or(own_context);
     options.weight_memory = arguments.weight_memory.saturating_mul(1 << 20);
-    options.kv = match (arguments.kv, arguments.backend) {
+    options.kv = kv_format(arguments.kv, backend);
+    match backend {
+        BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
+        BackendChoice::Gpu => load_on(Gpu::open(&GpuOptions::default()).await?, opened, &options).await,
+    }
+}
+
+/// Opens the GPU for a command that is about nothing else, and says so where there is none.
+pub(crate) async fn open_gpu(why: &str) -> Result<Gpu, Failure> {
+    let failed = |error| Failure::from(error).hint(format!("{why}; install a driver for Vulkan"));
+    Gpu::open(&GpuOptions::default()).await.map_err(failed)
+}
+
+/// How keys and values are kept, where the command line leaves it open.
+pub(crate) fn kv_format(choice: Option<KvChoice>, backend: BackendChoice) -> KvFormat {
+    match (choice, backend) {
         (Some(KvChoice::F32), _) | (None, BackendChoice::Cpu) => KvFormat::F32,
         (Some(KvChoice::F16), _) | (None, BackendChoice::Gpu) => KvFormat::F16,
         (Some(KvChoice::Q8), _) => KvFormat::Q8,
+    }
+}
+
+/// Uploads an opened model, with a bar that shows how far it has got, and says what had to be converted.
+pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> Result<Engine, Failure> {
+    let bar = model::progress(&opened.name, 0);
+    let mut progress = |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
     };
-    match arguments.backend {
-        BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
-        BackendChoice::Gpu => {
-            let gpu = Gpu::open(&GpuOptions::default()).await?;
-            Ok(Engine::load_on(gpu, opened.model, &options, &mut |_, _| {}).await?)
-        }
+    let engine = Engine::load_on(gpu, opened.model, options, &mut progress).await;
+    bar.finish_and_clear();
+    let engine = engine?;
+    report_conversions(&engine);
+    Ok(engine)
+}
+
+/// Says which formats of the file the GPU has no kernels for, and what their tensors became.
+fn report_conversions(engine: &Engine) {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for conversion in engine.gpu_model().iter().flat_map(|model| model.conversions()) {
+        *counts.entry((conversion.from.name(), conversion.to.name())).or_default() += 1;
+    }
+    for ((from, to), count) in counts {
+        let tensors = if count == 1 { "tensor" } else { "tensors" };
+        anstream::eprintln!("note: {count} {tensors} of format {from} became {to} on the GPU");
     }
 }
 

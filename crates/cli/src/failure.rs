@@ -4,6 +4,7 @@ use std::{error::Error, fmt, io};
 
 use rullama_chat::ChatError;
 use rullama_engine::{EngineError, OptionError};
+use rullama_gemma::GemmaError;
 use rullama_gguf::{HeaderError, ModelError, SourceError, ollama::StoreError};
 use rullama_gpu::GpuError;
 use rullama_tokenizer::TokenizerError;
@@ -137,11 +138,28 @@ impl From<OptionError> for Failure {
 
 impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Self {
-        let hint = match &error {
-            GpuError::NoAdapter { .. } => Some("install a Vulkan driver, or use --backend cpu".to_owned()),
-            _ => None,
-        };
-        Self::of(error, hint)
+        match &error {
+            GpuError::NoAdapter { reason } => {
+                // What was left out of this program is of no interest on this machine.
+                let said: Vec<&str> =
+                    reason.split([',', ';']).filter(|part| !part.ends_with("not compiled in")).collect();
+                Self::new(format!("no GPU adapter was found: {}", said.join(";"))).hint(NO_GPU_HINT)
+            }
+            GpuError::NoDevice { .. } => Self::of(error, Some(NO_GPU_HINT.to_owned())),
+            other => {
+                let hint = step_hint(other.code());
+                Self::of(error, hint)
+            }
+        }
+    }
+}
+
+/// What to do without a GPU.
+const NO_GPU_HINT: &str = "install a driver for Vulkan, or use --backend cpu, which is exact and slow";
+
+impl From<GemmaError> for Failure {
+    fn from(error: GemmaError) -> Self {
+        EngineError::Model(error).into()
     }
 }
 
@@ -158,11 +176,24 @@ impl From<EngineError> for Failure {
             EngineError::Step { code, .. } if code.starts_with("input.") => {
                 Some("`rullama tokenize` shows the ids of a text".to_owned())
             }
-            EngineError::Step { .. } => Some("the file may be damaged; download or copy it again".to_owned()),
+            EngineError::Step { code, .. } => step_hint(code),
             _ => None,
         };
         Self::of(error, hint)
     }
+}
+
+/// What to do about a step that failed, by the code of the backend's error.
+fn step_hint(code: &str) -> Option<String> {
+    let hint = match code.split_once('.').unwrap_or((code, "")) {
+        ("memory", _) => "a smaller --context or --kv q8 needs less memory; --backend cpu needs no GPU",
+        ("device", _) => "try again; --backend cpu needs no GPU",
+        ("context", _) => "give a larger --context",
+        ("model", "unsupported") => "--backend cpu runs every model",
+        ("sample", _) => "`rullama parity` compares the GPU with the CPU; --backend cpu needs no GPU",
+        _ => "the file may be damaged; download or copy it again",
+    };
+    Some(hint.to_owned())
 }
 
 /// How messages and tools are written.

@@ -122,3 +122,13 @@ pub(crate) fn progress(what: &str, bytes: u64) -> ProgressBar {
     let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(bytes).with_style(style).with_message(what.to_owned())
 }
+
+/// A progress bar for `steps` steps, drawn where a person watches.
+pub(crate) fn progress_of_steps(what: &str, steps: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = "{msg} {wide_bar} {pos}/{len} {eta}";
+    let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(steps).with_style(style).with_message(what.to_owned())
+}

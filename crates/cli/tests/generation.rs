@@ -78,11 +78,23 @@ fn continuations_are_those_of_the_references() {
 fn a_prompt_is_answered_or_continued() {
     let tiny = model("tiny-e2b-Q4_K_M");
     let question = "What is the capital of France? Answer in one word.";
-    let answer =
-        json_of(&["generate", &tiny, "--prompt", question, "--think", "off", "--temperature", "0", "--json"]);
+    let answer = json_of(&[
+        "generate",
+        &tiny,
+        "--prompt",
+        question,
+        "--think",
+        "off",
+        "--temperature",
+        "0",
+        "--json",
+        "--backend",
+        "cpu",
+    ]);
     assert_eq!((&answer["text"], &answer["finish_reason"]), (&json!("Paris"), &json!("stop")));
 
     let raw = ["generate", &tiny, "--prompt", "Hello", "--raw", "--temperature", "0", "--max-tokens", "30"];
+    let raw = [&raw[..], &["--backend", "cpu"]].concat();
     let text = " there! My name is Tiny, and I am a very small language model that was made only for tests.";
     assert_eq!(json_of(&[&raw[..], &["--json"]].concat())["text"], text);
     assert_eq!(String::from_utf8(rullama(&raw, "").stdout).unwrap(), format!("{text}\n"));
@@ -93,8 +105,19 @@ fn a_prompt_is_answered_or_continued() {
     let path = folder.path().join("messages.json");
     fs::write(&path, json!([{ "role": "user", "content": question }]).to_string()).unwrap();
     let path = path.to_str().unwrap();
-    let told =
-        json_of(&["generate", &tiny, "--messages", path, "--think", "off", "--temperature", "0", "--json"]);
+    let told = json_of(&[
+        "generate",
+        &tiny,
+        "--messages",
+        path,
+        "--think",
+        "off",
+        "--temperature",
+        "0",
+        "--json",
+        "--backend",
+        "cpu",
+    ]);
     assert_eq!(told["ids"], answer["ids"]);
 }
 
@@ -123,6 +146,8 @@ fn the_same_seed_gives_the_same_text() {
             "--max-tokens",
             "8",
             "--ignore-eos",
+            "--backend",
+            "cpu",
             "--kv",
             "q8",
             "--context",
@@ -178,7 +203,10 @@ What is the capital of France? Answer in one word.
 /bye
 not reached
 ";
-    let output = rullama(&["run", &model("tiny-e2b-Q4_K_M"), "--think", "off", "--max-tokens", "20"], script);
+    let output = rullama(
+        &["run", &model("tiny-e2b-Q4_K_M"), "--backend", "cpu", "--think", "off", "--max-tokens", "20"],
+        script,
+    );
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}");
     assert_eq!(said.matches("\nParis\n").count(), 2, "{said}");
@@ -213,17 +241,17 @@ fn mistakes_are_told() {
     refuse(&["generate", &tiny, "--ids", "2", "--top-p", "NaN"], 2, "finite");
     refuse(&["generate", &tiny, "--ids", "2", "--top-p", "7"], 2, "top_p");
     refuse(
-        &["generate", &tiny, "--ids", "99999"],
+        &["generate", &tiny, "--backend", "cpu", "--ids", "99999"],
         1,
         "the model cannot go on: token 99999 does not exist; the vocabulary has 2048\n",
     );
     refuse(
-        &["generate", &tiny, "--prompt", "Hello there", "--raw", "--context", "2"],
+        &["generate", &tiny, "--backend", "cpu", "--prompt", "Hello there", "--raw", "--context", "2"],
         1,
         "fit a context of 2",
     );
-    refuse(&["generate", &tiny, "--ids", "2", "--context", "999999999"], 1, "131072");
+    refuse(&["generate", &tiny, "--backend", "cpu", "--ids", "2", "--context", "999999999"], 1, "131072");
     let vocabulary = testdata("tokenizer/gemma4-vocab.gguf");
-    refuse(&["generate", &vocabulary, "--ids", "2"], 1, "no weights");
+    refuse(&["generate", &vocabulary, "--backend", "cpu", "--ids", "2"], 1, "no weights");
     refuse(&["logits", &tiny, "--ids", "2", "--out", "/nonexistent/l.npy"], 1, "/nonexistent/l.npy");
 }

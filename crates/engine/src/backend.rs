@@ -45,16 +45,18 @@ impl Logits {
 /// How the tokens of a reply are chosen by whoever computes their logits.
 #[derive(Debug, Clone, Copy)]
 pub struct Choosing<'a> {
-    /// What of the prompt is still to be read.
+    /// What is still to be read.
     pub rest: &'a [u32],
-    /// The whole prompt: penalties look back on it.
-    pub prompt: &'a [u32],
+    /// The whole prompt, with what was generated after it, if anything was: penalties look back on it.
+    pub tokens: &'a [u32],
     /// How tokens are chosen.
     pub options: &'a SamplingOptions,
     /// Tokens that are never chosen.
     pub suppressed: &'a [u32],
     /// Where random numbers start if the options leave that open.
     pub seed: u64,
+    /// Tokens of the reply that were chosen before: the random numbers for them are used up.
+    pub drawn: usize,
     /// The most tokens that will be asked for.
     pub most: usize,
 }
@@ -100,5 +102,10 @@ pub trait State {
     /// The next token of a reply that was begun.
     fn next_token(&mut self) -> Pending<'_, u32> {
         unreachable!("only states that begin replies are asked for tokens")
+    }
+
+    /// Begins anew with an empty memory after something failed with the code `device.lost`; or says that it cannot.
+    fn recover(&mut self) -> Pending<'_, bool> {
+        Box::pin(async { Ok(false) })
     }
 }

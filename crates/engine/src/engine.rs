@@ -34,13 +34,16 @@ pub struct LoadOptions {
     pub kv: KvFormat,
     /// Bytes of weights that are held in memory; the others are read again for each token.
     pub weight_memory: u64,
+    /// Bytes of a GPU's memory that the model and one conversation may take; without it, as many as there are.
+    pub gpu_memory: Option<u64>,
     /// The style of prompts; without it, the one that the model's kind was trained with.
     pub prompts: Option<Variant>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { context: None, kv: KvFormat::F32, weight_memory: WEIGHT_MEMORY, prompts: None }
+        let (context, kv, prompts) = (None, KvFormat::F32, None);
+        Self { context, kv, weight_memory: WEIGHT_MEMORY, gpu_memory: None, prompts }
     }
 }
 
@@ -56,6 +59,13 @@ impl LoadOptions {
     #[must_use]
     pub fn kv(mut self, format: KvFormat) -> Self {
         self.kv = format;
+        self
+    }
+
+    /// Sets how much of a GPU's memory may be taken.
+    #[must_use]
+    pub fn gpu_memory(mut self, bytes: u64) -> Self {
+        self.gpu_memory = Some(bytes);
         self
     }
 
@@ -80,7 +90,7 @@ pub(crate) struct Inner {
     pub(crate) context: usize,
     pub(crate) prompts: Variant,
     #[cfg(feature = "gpu")]
-    gpu: Option<Rc<rullama_gpu::GpuModel>>,
+    gpu: Option<Rc<crate::gpu::Shared>>,
 }
 
 impl Engine {
@@ -108,21 +118,22 @@ impl Engine {
             None | Some(0) => checked.context.min(CONTEXT as usize),
             Some(_) => checked.context,
         };
-        let model = Rc::new(model);
-        let backend =
-            crate::gpu::GpuBackend::load(gpu, model, &checked.config, context, options.kv, progress).await?;
-        let loaded = backend.model();
+        let shared =
+            crate::gpu::Shared::load(gpu, model, &checked.config, context, options, progress).await?;
+        let shared = Rc::new(shared);
+        let backend = crate::gpu::GpuBackend::new(shared.clone());
         let mut engine = Checked { context, ..checked }.with(Box::new(backend));
         if let Some(inner) = Rc::get_mut(&mut engine.inner) {
-            inner.gpu = Some(loaded);
+            inner.gpu = Some(shared);
         }
         Ok(engine)
     }
 
-    /// The model on the GPU, where it is on one: what its plans do, what was converted.
+    /// The model on the GPU, where it is on one: what its plans do, what was converted. Another one after a GPU was
+    /// lost.
     #[cfg(feature = "gpu")]
     pub fn gpu_model(&self) -> Option<Rc<rullama_gpu::GpuModel>> {
-        self.inner.gpu.clone()
+        self.inner.gpu.as_ref().map(|shared| shared.model())
     }
 
     /// Checks a model and makes it ready to run on the backend that `make` makes for it.

@@ -7,6 +7,9 @@ use crate::{
     SamplingOptions, Session, StopStrings,
 };
 
+/// How often a reply survives the loss of what computes it. What is lost again and again will not be there for long.
+const RECOVERIES: u32 = 2;
+
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinishReason {
@@ -57,7 +60,8 @@ pub(crate) struct GenerationSetup<'a> {
 /// Tokens as they are generated. Dropping it ends the generation and leaves the session valid.
 pub struct Generation<'s> {
     session: &'s mut Session,
-    prompt: Vec<u32>,
+    /// The prompt, and what was generated after it.
+    tokens: Vec<u32>,
     sampler: Sampler,
     decoder: StreamDecoder,
     stop: StopStrings,
@@ -74,6 +78,7 @@ pub struct Generation<'s> {
     unread: Option<u32>,
     finished: Option<FinishReason>,
     usage: Usage,
+    recoveries: u32,
 }
 
 impl<'s> Generation<'s> {
@@ -101,26 +106,39 @@ impl<'s> Generation<'s> {
             unread: None,
             finished: None,
             usage: Usage { prompt_tokens: prompt.len(), ..Usage::default() },
+            recoveries: 0,
             session,
-            prompt,
+            tokens: prompt,
         })
     }
 
     /// Reads the prompt, of which the session may know the beginning. [`next`](Self::next) does the same
     /// when it was not done before.
     pub async fn read_prompt(&mut self) -> Result<(), EngineError> {
+        while let Err(error) = self.read_tokens().await {
+            self.recover(error).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the prompt; and after what computes it was lost, also what was generated since.
+    async fn read_tokens(&mut self) -> Result<(), EngineError> {
         if self.on_device || self.logits.is_some() || self.unread.is_some() {
             return Ok(());
         }
-        let rest = self.session.keep_common(&self.prompt);
-        self.usage.reused_tokens = self.prompt.len() - rest.len();
+        let generated = self.usage.generated_tokens;
+        let rest = self.session.keep_common(&self.tokens);
+        if generated == 0 && self.recoveries == 0 {
+            self.usage.reused_tokens = self.tokens.len() - rest.len();
+        }
         let choosing = Choosing {
             rest,
-            prompt: &self.prompt,
+            tokens: &self.tokens,
             options: &self.options,
             suppressed: self.session.engine.inner.tokenizer.suppressed_tokens(),
             seed: self.seed,
-            most: self.max_tokens,
+            drawn: generated,
+            most: self.max_tokens - generated,
         };
         self.on_device = self.session.state.begin(choosing).await?;
         if self.on_device {
@@ -128,6 +146,17 @@ impl<'s> Generation<'s> {
         } else {
             self.logits = Some(self.session.read(rest).await?);
         }
+        Ok(())
+    }
+
+    /// Makes it possible to go on after an error that says that the device is gone; gives other errors back.
+    async fn recover(&mut self, error: EngineError) -> Result<(), EngineError> {
+        if self.recoveries == RECOVERIES || !self.session.recover(&error).await? {
+            return Err(error);
+        }
+        self.recoveries += 1;
+        // Everything is to be read again; the sampler still knows where its random numbers are.
+        (self.on_device, self.logits, self.unread) = (false, None, None);
         Ok(())
     }
 
@@ -182,11 +211,22 @@ impl<'s> Generation<'s> {
         Ok(self.sampler.sample(logits.last(), &self.session.history)?)
     }
 
+    /// The next token, from whoever chooses it.
+    async fn sample(&mut self) -> Result<Sampled, EngineError> {
+        loop {
+            self.read_prompt().await?;
+            match if self.on_device { self.chosen().await } else { self.choose().await } {
+                Ok(sampled) => return Ok(sampled),
+                Err(error) => self.recover(error).await?,
+            }
+        }
+    }
+
     async fn advance(&mut self) -> Result<Token, EngineError> {
-        self.read_prompt().await?;
-        let sampled = if self.on_device { self.chosen().await? } else { self.choose().await? };
+        let sampled = self.sample().await?;
         let id = sampled.id;
         self.unread = Some(id);
+        self.tokens.push(id);
         self.usage.generated_tokens += 1;
 
         let tokenizer = self.session.engine.tokenizer();

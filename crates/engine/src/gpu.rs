@@ -1,64 +1,106 @@
 //! The GPU as a backend.
+//!
+//! A GPU can be lost: its driver crashes, it is taken away, a browser gives it to somebody else. What was on it is gone.
+//! Then the first state that notices opens the GPU again and loads the model again from its source; the others find
+//! both done. Each begins with an empty memory, and its session reads the conversation again.
 
-use std::rc::Rc;
+use std::{cell::RefCell, rc::Rc};
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuState, ModelOptions};
 
-use crate::{Backend, Choosing, EngineError, KvFormat, Logits, Pending, State, Watcher, device_sampling};
+use crate::{
+    Backend, Choosing, EngineError, KvFormat, LoadOptions, Logits, Pending, State, Watcher, device_sampling,
+    sampler::skip_draws,
+};
 
-/// A model on a GPU.
-pub(crate) struct GpuBackend {
-    model: Rc<GpuModel>,
+/// A model on a GPU, and where it came from.
+pub(crate) struct Shared {
+    loaded: RefCell<Rc<GpuModel>>,
+    source: Model,
 }
 
-impl GpuBackend {
+impl Shared {
     pub(crate) async fn load(
         gpu: Gpu,
-        model: Rc<Model>,
+        source: Model,
         config: &Config,
         context: usize,
-        kv: KvFormat,
+        options: &LoadOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
-        let cache = match kv {
+        let cache = match options.kv {
             KvFormat::F32 => CacheFormat::F32,
             KvFormat::F16 => CacheFormat::F16,
             KvFormat::Q8 => CacheFormat::Q8,
         };
-        let graph = text(&model, config, Outputs::Last)?;
-        let options = ModelOptions::default().context(context as u32).cache(cache);
-        let model = GpuModel::load(gpu, &model, graph, options, progress).await.map_err(failed)?;
-        Ok(Self { model: Rc::new(model) })
+        let graph = text(&source, config, Outputs::Last)?;
+        let mut wanted = ModelOptions::default().context(context as u32).cache(cache);
+        wanted.memory = options.gpu_memory;
+        let loaded = GpuModel::load(gpu, &source, graph, wanted, progress).await.map_err(failed)?;
+        Ok(Self { loaded: RefCell::new(Rc::new(loaded)), source })
+    }
+
+    /// The model as it was loaded last.
+    pub(crate) fn model(&self) -> Rc<GpuModel> {
+        self.loaded.borrow().clone()
+    }
+
+    /// The model on a GPU that is there.
+    async fn recovered(&self) -> Result<Rc<GpuModel>, EngineError> {
+        let before = self.model();
+        if !before.gpu().is_lost() {
+            return Ok(before);
+        }
+        let loaded = before.reload(&self.source, &mut |_, _| {}).await.map_err(failed)?;
+        // Another session may have done the same meanwhile; one model is enough for all.
+        let now = self.model();
+        if !Rc::ptr_eq(&now, &before) && !now.gpu().is_lost() {
+            return Ok(now);
+        }
+        let loaded = Rc::new(loaded);
+        *self.loaded.borrow_mut() = loaded.clone();
+        Ok(loaded)
     }
 }
 
+/// States of a model on a GPU.
+pub(crate) struct GpuBackend {
+    shared: Rc<Shared>,
+}
+
 impl GpuBackend {
-    pub(crate) fn model(&self) -> Rc<GpuModel> {
-        self.model.clone()
+    pub(crate) fn new(shared: Rc<Shared>) -> Self {
+        Self { shared }
     }
 }
 
 impl Backend for GpuBackend {
     fn state(&self) -> Result<Box<dyn State>, EngineError> {
-        Ok(Box::new(GpuBackendState(self.model.state().map_err(failed)?)))
+        let model = self.shared.model();
+        let state = model.state().map_err(failed)?;
+        Ok(Box::new(GpuBackendState { shared: self.shared.clone(), model, state }))
     }
 
     fn rows_at_once(&self) -> usize {
-        self.model.rows_at_once()
+        self.shared.model().rows_at_once()
     }
 }
 
-struct GpuBackendState(GpuState);
+struct GpuBackendState {
+    shared: Rc<Shared>,
+    model: Rc<GpuModel>,
+    state: GpuState,
+}
 
 impl State for GpuBackendState {
     fn len(&self) -> usize {
-        self.0.len()
+        self.state.len()
     }
 
     fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
+        self.state.truncate(len);
     }
 
     /// Steps are over before anybody would wonder.
@@ -66,38 +108,47 @@ impl State for GpuBackendState {
 
     fn begin<'a>(&'a mut self, choosing: Choosing<'a>) -> Pending<'a, bool> {
         Box::pin(async move {
-            let Choosing { rest, prompt, options, suppressed, seed, most } = choosing;
-            let context = self.0.context();
-            let Some(sampling) = device_sampling(options, suppressed, seed, context)? else {
-                return Ok(false);
-            };
-            self.0.begin(rest, &sampling, prompt, most).await.map_err(failed)?;
+            let Choosing { rest, tokens, options, suppressed, seed, drawn, most } = choosing;
+            let context = self.state.context();
+            let sampling = device_sampling(options, suppressed, seed, context)?;
+            let Some(mut sampling) = sampling.filter(|_| self.model.can_choose()) else { return Ok(false) };
+            skip_draws(&mut sampling, drawn);
+            self.state.begin(rest, &sampling, tokens, most).await.map_err(failed)?;
             Ok(true)
         })
     }
 
     fn next_token(&mut self) -> Pending<'_, u32> {
-        Box::pin(async { self.0.next_token().await.map_err(failed) })
+        Box::pin(async { self.state.next_token().await.map_err(failed) })
     }
 
     fn step<'a>(&'a mut self, ids: &'a [u32], all: bool) -> Pending<'a, Logits> {
         Box::pin(async move {
             let mut values = Vec::new();
             // A plan computes the last row's logits; those of all rows are those of steps of one.
-            let size = if all { 1 } else { self.0.rows_at_once() };
-            let before = self.0.len();
+            let size = if all { 1 } else { self.state.rows_at_once() };
+            let before = self.state.len();
             for ids in ids.chunks(size) {
-                match self.0.step(ids).await {
+                match self.state.step(ids).await {
                     Ok(logits) if all => values.extend(logits),
                     Ok(logits) => values = logits,
                     Err(error) => {
-                        self.0.truncate(before);
+                        self.state.truncate(before);
                         return Err(failed(error));
                     }
                 }
             }
-            let vocabulary = self.0.vocabulary();
+            let vocabulary = self.state.vocabulary();
             Ok(Logits { values, vocabulary })
+        })
+    }
+
+    fn recover(&mut self) -> Pending<'_, bool> {
+        Box::pin(async {
+            let model = self.shared.recovered().await?;
+            self.state = model.state().map_err(failed)?;
+            self.model = model;
+            Ok(true)
         })
     }
 }

@@ -10,6 +10,9 @@ use crate::{
     generation::GenerationSetup,
 };
 
+/// What a backend says when what it computes on is gone.
+const DEVICE_LOST: &str = "device.lost";
+
 /// What a conversation is answered with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatOptions {
@@ -30,7 +33,8 @@ impl Default for ChatOptions {
 /// A conversation: what the model has read so far, ready to be continued.
 ///
 /// The tokens of a prompt are compared with those already read, and only the difference is computed. Whatever
-/// happens to a reply, finished, failed or dropped, the session stays valid.
+/// happens to a reply, finished, failed or dropped, the session stays valid. Where a GPU is lost and can be had again, it
+/// reads the conversation again and goes on.
 pub struct Session {
     pub(crate) engine: Engine,
     pub(crate) state: Box<dyn State>,
@@ -112,10 +116,32 @@ impl Session {
     pub async fn logits(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
         self.check_length(ids, 0)?;
         self.set_back(0);
-        if all {
-            return self.step(ids, true).await;
+        match self.read_all(ids, all).await {
+            Err(error) if self.recover(&error).await? => self.read_all(ids, all).await,
+            result => result,
         }
-        self.read(ids).await
+    }
+
+    async fn read_all(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
+        if all { self.step(ids, true).await } else { self.read(ids).await }
+    }
+
+    /// After an error that says that the device is gone: has it replaced. The conversation is still there, but nothing
+    /// of it is read any more.
+    pub(crate) async fn recover(&mut self, error: &EngineError) -> Result<bool, EngineError> {
+        let recovered = error.code() == DEVICE_LOST && self.state.recover().await?;
+        if recovered {
+            self.history.truncate(self.state.len());
+        }
+        Ok(recovered)
+    }
+
+    /// The logits after `ids`. What was read before is not read again, so that asking once for each token costs no
+    /// more than generating them.
+    pub async fn next_logits(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
+        self.check_length(ids, 0)?;
+        let rest = self.keep_common(ids);
+        self.read(rest).await
     }
 
     /// The tokens of a conversation's prompt.

@@ -144,6 +144,23 @@ fn only_what_changed_is_read() {
 }
 
 #[test]
+fn logits_of_growing_texts_read_each_token_once() {
+    let engine = engine(&LoadOptions::default().context(64));
+    let text = ids(&engine, "Hello there, how are you?");
+    let (mut growing, mut whole) = (engine.session().unwrap(), engine.session().unwrap());
+    pollster::block_on(async {
+        let all = whole.logits(&text, true).await.unwrap();
+        for end in 2..=text.len() {
+            let next = growing.next_logits(&text[..end]).await.unwrap();
+            let row = &all.values[(end - 1) * all.vocabulary..end * all.vocabulary];
+            let distance = next.values.iter().zip(row).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(distance < 1e-3, "after {end} tokens: {distance}");
+        }
+    });
+    assert_eq!(growing.rows(), text.len() as u64);
+}
+
+#[test]
 fn a_conversation_prefills_only_what_is_new() {
     let engine = engine(&LoadOptions::default());
     let mut session = engine.session().unwrap();

@@ -27,30 +27,38 @@ fn main() -> Result<(), GpuError> {
     println!("{} ({})", gpu.profile().name, gpu.profile().backend);
     // `quick` on a software adapter, only to see that it runs.
     let quick = std::env::args().any(|argument| argument == "quick");
+    // `rows` also measures the kernels of steps of many rows.
+    let many = std::env::args().any(|argument| argument == "rows");
     let (copies, rounds) = if quick { (2, 1) } else { (COPIES, ROUNDS) };
     let bench = Bench { lab: Lab::new(&gpu), copies, rounds };
     let sliding = AttendShape { heads: 8, kv_heads: 1, head_width: 256, mask: Mask::sliding(512) };
     let global = AttendShape { heads: 8, kv_heads: 1, head_width: 512, mask: Mask::GLOBAL };
     let contexts: &[u32] = if quick { &[1, 512] } else { &[1, 64, 512, 4096, 32768] };
+    let subgroup = gpu.profile().subgroup();
     for (name, shape) in [("sliding 8/1×256, window 512", sliding), ("global 8/1×512", global)] {
-        for layout in if quick { &[CacheFormat::F16][..] } else { &[CacheFormat::F16, CacheFormat::Q8] } {
+        for layout in [CacheFormat::F16, CacheFormat::Q8] {
             println!("\none row, {name}, {layout:?}");
-            for group in [1, 2, 4] {
-                for split_keys in [32, 64, 128] {
-                    for &context in contexts {
-                        let tuned = |owns| RowAttention {
-                            group_heads: group,
-                            split_keys,
-                            most_splits: shape.mask.window.map_or(64, |window| window / split_keys),
-                            ..RowAttention::new(shape, *layout, owns)
-                        };
-                        bench.row(&tuned(true), &tuned(false), context)?;
-                    }
+            let defaults = |owns| RowAttention::new(shape, layout, owns, subgroup);
+            let RowAttention { parts, split_keys, most_splits, .. } = defaults(true);
+            let mut choices = vec![(parts, split_keys, most_splits)];
+            if !quick && layout == CacheFormat::F16 {
+                choices.push((parts / 2, split_keys, most_splits));
+                choices.extend(match shape.mask.window {
+                    Some(_) => vec![(parts, 32, 16), (parts, 128, 4)],
+                    None => vec![(parts, 32, 16), (parts, 64, 32), (parts, 64, 8)],
+                });
+            }
+            for (parts, split_keys, most_splits) in choices {
+                for &context in contexts {
+                    let tuned = |owns| RowAttention { parts, split_keys, most_splits, ..defaults(owns) };
+                    bench.row(&tuned(true), &tuned(false), context)?;
                 }
             }
-            println!("\n{ROWS} rows, {name}, {layout:?}");
+        }
+        if many {
+            println!("\n{ROWS} rows, {name}");
             for context in if quick { &[ROWS][..] } else { &[ROWS, 4096] } {
-                bench.tile(shape, *layout, *context)?;
+                bench.tile(shape, CacheFormat::F16, *context)?;
             }
         }
     }
@@ -102,7 +110,7 @@ impl Bench<'_> {
             let [keys, values] = &caches[copy % caches.len()];
             let buffers = [
                 ("q", &x),
-                ("kv", &x),
+                ("v", &x),
                 ("vectors", &vectors),
                 ("turns", &turns),
                 ("keys", keys),
@@ -121,8 +129,8 @@ impl Bench<'_> {
         let borrow = self.time(step, |copy| vec![attend(borrowing, copy)])?;
         let both = self.time(step, |copy| vec![attend(owning, copy), merge()])?;
         println!(
-            "  heads in {}s, splits of {:3} ({:2}), context {context:5}: own {own:6.2} µs, borrowed {borrow:6.2} µs, own and merge {both:6.2} µs",
-            owning.group_heads,
+            "  keys by {:2}, splits of {:3} ({:2}), context {context:5}: own {own:6.2} µs, borrowed {borrow:6.2} µs, own and merge {both:6.2} µs",
+            owning.parts,
             owning.split_keys,
             owning.splits(position),
         );

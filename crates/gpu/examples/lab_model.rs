@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::open_path;
-use rullama_gpu::{Gpu, GpuModel, GpuOptions, GpuState, ModelOptions};
+use rullama_gpu::{Gpu, GpuModel, GpuOptions, GpuState, ModelOptions, Sampling};
 
 /// Steps that are timed together.
 const ROUNDS: u32 = 20;
@@ -49,6 +49,9 @@ async fn time(state: &mut GpuState, rows: u32, position: u32) -> Result<(), Box<
     }
     let rate = f64::from(rows) / each;
     println!("\n{:.3} ms a step of {rows} at {position}, {rate:.1} tokens a second", 1e3 * each);
+    if rows == 1 {
+        decode(state, position).await?;
+    }
     state.profile(rows).await?;
     let report = state.profile(rows).await?;
     let mut kernels: BTreeMap<&str, (u32, f64, u64)> = BTreeMap::new();
@@ -66,6 +69,37 @@ async fn time(state: &mut GpuState, rows: u32, position: u32) -> Result<(), Box<
     for (kernel, (count, seconds, bytes)) in kernels {
         let (each, rate) = (1e6 * seconds / f64::from(count), bytes as f64 / seconds / 1e9);
         println!("{:8.1} µs {count:4} × {each:7.2} µs {rate:8.1} GB/s  {kernel}", 1e6 * seconds);
+    }
+    Ok(())
+}
+
+/// The loop that chooses tokens on the GPU, several steps ahead.
+#[expect(clippy::print_stdout, reason = "printing is what this is for")]
+async fn decode(state: &mut GpuState, position: u32) -> Result<(), Box<dyn std::error::Error>> {
+    const TOKENS: usize = 256;
+    let greedy = Sampling {
+        temperature: 0.0,
+        bias: Vec::new(),
+        repeat_last_n: 0,
+        repeat_penalty: 1.0,
+        frequency_penalty: 0.0,
+        presence_penalty: 0.0,
+        top_k: 64,
+        top_p: 0.95,
+        min_p: 0.0,
+        random: [1, 2, 3, 4],
+    };
+    for (name, sampling) in [("default", Sampling { temperature: 1.0, ..greedy.clone() }), ("greedy", greedy)]
+    {
+        state.begin(&[7], &sampling, &[7], TOKENS).await?;
+        state.next_token().await?;
+        let started = Instant::now();
+        for _ in 1..TOKENS {
+            state.next_token().await?;
+        }
+        let each = started.elapsed().as_secs_f64() / (TOKENS - 1) as f64;
+        println!("decode, {name}: {:.3} ms a token, {:.1} tokens a second", 1e3 * each, 1.0 / each);
+        state.truncate(position as usize);
     }
     Ok(())
 }

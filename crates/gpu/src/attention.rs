@@ -13,7 +13,7 @@ pub const NO_WEIGHT: u32 = u32::MAX;
 /// The lanes of a workgroup, the most that WebGPU guarantees.
 const LANES: u32 = 256;
 
-/// The lanes that norm one head together. A head of 256 has as many quads in each half.
+/// The lanes that norm one of many heads together. A head of 256 has as many quads in each half.
 const TEAM: u32 = 32;
 
 /// Pairs of a row and a head that one workgroup of `attend_tile` answers.
@@ -21,6 +21,9 @@ pub(crate) const TILE_PAIRS: u32 = 32;
 
 /// Lanes that take turns at the splits of four columns when they are merged.
 const MERGE_SLICES: u32 = 8;
+
+/// The most eights of columns of a key that a lane of `attend_row` holds.
+const MOST_PIECES: u32 = 4;
 
 /// How keys and values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -106,8 +109,10 @@ pub struct RowAttention {
     pub layout: CacheFormat,
     /// Whether the layer makes keys and values of its own, or reads those of another.
     pub owns: bool,
-    /// Heads that one workgroup answers, so that it reads their keys once. At most four, of one kv head.
-    pub group_heads: u32,
+    /// Lanes of a subgroup, where those that share a key need no memory to add up.
+    pub subgroup: Option<u32>,
+    /// Lanes that share a key: a power of two from eight up, and no more than a subgroup has.
+    pub parts: u32,
     /// Keys that are worth a workgroup of their own.
     pub split_keys: u32,
     /// The most workgroups that share the context.
@@ -115,43 +120,51 @@ pub struct RowAttention {
 }
 
 impl RowAttention {
-    /// With what is best on a large GPU.
-    pub fn new(shape: AttendShape, layout: CacheFormat, owns: bool) -> Self {
-        let served = shape.heads / shape.kv_heads;
-        // A short context is answered soonest by many workgroups, a long one by reading it less often.
-        let (group, most_splits) = if shape.mask.window.is_some() { (2, 8) } else { (4, 64) };
-        let group_heads = (1..=group).rev().find(|&heads| served.is_multiple_of(heads)).unwrap_or(1);
-        Self { shape, layout, owns, group_heads, split_keys: 64, most_splits }
+    /// With what is best on a large GPU. `subgroup` is the lanes of a subgroup, where all have the same number.
+    pub fn new(shape: AttendShape, layout: CacheFormat, owns: bool, subgroup: Option<u32>) -> Self {
+        let (split_keys, most_splits) = if shape.mask.window.is_some() { (64, 8) } else { (32, 64) };
+        let eighths = shape.head_width / 8;
+        // Subgroups of which a lane would have more than it can hold are no help.
+        let subgroup = subgroup.filter(|&lanes| lanes >= 8 && eighths.div_ceil(lanes) <= MOST_PIECES);
+        let most = subgroup.map_or(16, |lanes| lanes.min(64));
+        let parts = eighths.next_power_of_two().clamp(8, most);
+        Self { shape, layout, owns, subgroup, parts, split_keys, most_splits }
     }
 
     /// The kernel that attends.
     pub fn attend(&self) -> KernelSpec {
         let head_width = self.shape.head_width;
-        let mut spec = KernelSpec::new(Kernel::AttendRow)
-            .with(Fragment::Team)
+        let spec = KernelSpec::new(Kernel::AttendRow)
+            .with(Fragment::Turn)
             .with(Fragment::Splits)
             .with(self.layout.read());
-        spec = match self.owns {
+        let spec = match self.owns {
             true => spec.with(self.layout.pack()).with(Fragment::OwnKv),
             false => spec.with(Fragment::BorrowKv),
         };
-        // A lane holds as much of a tile's keys, whatever the width.
-        let tile = if head_width > 256 { 32 } else { 64 };
+        let spec = match self.subgroup {
+            Some(lanes) => spec.with(Fragment::ScoresSubgroup).constant("SUBGROUP", lanes),
+            None => spec.with(Fragment::ScoresWorkgroup),
+        };
         spec.constant("LANES", LANES)
-            .constant("TEAM", TEAM)
-            .constant("TILE", tile)
+            // A lane has a quad of each half of the head that it norms.
+            .constant("TEAM", if head_width > 256 { 64 } else { 32 })
+            .constant("PARTS", self.parts)
+            .constant("PIECES", (head_width / 8).div_ceil(self.parts).next_power_of_two())
             .constant("HEAD_WIDTH", head_width)
             .constant("HEAD_VECTORS", self.layout.head_vectors(head_width))
-            .constant("GROUP_HEADS", self.group_heads)
             .constant("SPLIT_KEYS", self.split_keys)
             .constant("MOST_SPLITS", self.most_splits)
     }
 
     /// The kernel that merges what its workgroups found.
     pub fn merge(&self) -> KernelSpec {
-        KernelSpec::new(Kernel::Merge)
-            .with(Fragment::Splits)
-            .constant("LANES", LANES)
+        let spec = KernelSpec::new(Kernel::Merge).with(Fragment::Splits);
+        let spec = match self.subgroup {
+            Some(lanes) => spec.with(Fragment::SubgroupReduce).constant("SUBGROUP", lanes),
+            None => spec.with(Fragment::Reduce),
+        };
+        spec.constant("LANES", LANES)
             .constant("SLICES", MERGE_SLICES)
             .constant("HEAD_WIDTH", self.shape.head_width)
             .constant("SPLIT_KEYS", self.split_keys)
@@ -166,13 +179,13 @@ impl RowAttention {
 
     /// The workgroups that attend from a row at `position`.
     pub fn attend_grid(&self, position: u32) -> [u32; 3] {
-        [self.shape.heads / self.group_heads, self.splits(position), 1]
+        [self.shape.heads, self.splits(position), 1]
     }
 
     /// The workgroups that merge.
     pub fn merge_grid(&self) -> [u32; 3] {
-        let quads = self.shape.heads * self.shape.head_width / 4;
-        [quads.div_ceil(LANES / MERGE_SLICES), 1, 1]
+        let quads = self.shape.head_width / 4;
+        [quads.div_ceil(LANES / MERGE_SLICES), self.shape.heads, 1]
     }
 
     /// Bytes of `sums` and of `peaks`, at the longest context.
@@ -185,6 +198,7 @@ impl RowAttention {
 /// The kernel that norms and turns the query heads of several rows.
 pub fn query_heads(head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::QueryHeads)
+        .with(Fragment::Turn)
         .with(Fragment::Team)
         .constant("LANES", LANES)
         .constant("TEAM", TEAM)
@@ -199,6 +213,7 @@ pub fn query_heads_grid(heads: u32, rows: u32) -> [u32; 3] {
 /// The kernel that norms, turns and stores the keys and values of several rows. Its grid is `[kv_heads, rows, 1]`.
 pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::CacheHeads)
+        .with(Fragment::Turn)
         .with(Fragment::Team)
         .with(layout.read())
         .with(layout.pack())

@@ -6,13 +6,14 @@
 
 use std::collections::HashSet;
 
+use rullama_gguf::Format;
 use rullama_graph::{AttendShape, Mask};
 
 use crate::{
     CacheFormat, Fragment, Kernel, KernelSpec, Tiles,
     attention::{self, RowAttention},
     lab::SampleLab,
-    lower::{RowShape, plain_spec},
+    lower::{RowProduct, RowShape, plain_spec},
     weights::pack::PACKED_FORMATS,
 };
 
@@ -27,7 +28,7 @@ const EPILOGUES: [&[Fragment]; 4] = [
     &[Fragment::Gelu, Fragment::GeluOther],
 ];
 
-const TILES: [Tiles; 5] = [Tiles::WIDE, Tiles::NARROW, Tiles::SMALL, Tiles::FEW, Tiles::FEWEST];
+const TILES: [Tiles; 6] = [Tiles::LARGE, Tiles::WIDE, Tiles::NARROW, Tiles::SMALL, Tiles::FEW, Tiles::FEWEST];
 
 impl KernelSpec {
     /// Every recipe that lowering can come up with, on any device.
@@ -135,20 +136,23 @@ impl Input {
 
 /// Products of one row or a few.
 fn rows() -> Vec<KernelSpec> {
-    let linear = |format, input: Input, epilogue: usize, select, rows, subgroup| {
+    let linear = |format: Format, input: Input, epilogue: usize, select, rows, subgroup| {
+        let fragment = Fragment::format(format).expect("a packed format has a fragment that reads it");
         let mut spec = KernelSpec::new(Kernel::LinearRow)
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
-            .with(format);
+            .with(fragment);
         spec = input.add(spec, subgroup);
         spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
         spec = spec.with(select).with(Fragment::PlainEntry);
-        RowShape::new(1536, 6144, rows, subgroup).constants(spec, subgroup)
+        let made = !matches!(input, Input::Plain);
+        let product = RowProduct { format, width: 1536, outputs: 6144, rows, made };
+        RowShape::new(product, 16_384, subgroup).complete(spec, subgroup)
     };
     let made = |keep| Input::Residual { keep, branch: true, scaled: true, normed: true };
     let mut specs = Vec::new();
     for subgroup in SUBGROUPS {
-        for format in formats() {
+        for format in PACKED_FORMATS {
             // What attention found has one reader, which projects it.
             specs.push(linear(format, Input::Merged, 0, Fragment::Dense, 1, subgroup));
             for input in [Input::Plain, made(Fragment::Kept), made(Fragment::Dropped)] {
@@ -160,10 +164,10 @@ fn rows() -> Vec<KernelSpec> {
             }
         }
         for input in Input::every() {
-            specs.push(linear(Fragment::Q4K, input, 0, Fragment::Dense, 1, subgroup));
+            specs.push(linear(Format::Q4_K, input, 0, Fragment::Dense, 1, subgroup));
         }
         for epilogue in 0..EPILOGUES.len() {
-            specs.push(linear(Fragment::Q4K, Input::Plain, epilogue, Fragment::Dense, 8, subgroup));
+            specs.push(linear(Format::Q4_K, Input::Plain, epilogue, Fragment::Dense, 8, subgroup));
         }
     }
     specs
@@ -198,8 +202,10 @@ fn attention() -> Vec<KernelSpec> {
             specs.extend([false, true].map(|given| attention::attend_tile(format, head_width, given)));
             for (owns, mask) in [(true, Mask::GLOBAL), (false, Mask::sliding(512))] {
                 let shape = AttendShape { heads: 8, kv_heads: 2, head_width, mask };
-                let row = RowAttention::new(shape, format, owns);
-                specs.extend([row.attend(), row.merge()]);
+                for subgroup in SUBGROUPS {
+                    let row = RowAttention::new(shape, format, owns, subgroup);
+                    specs.extend([row.attend(), row.merge()]);
+                }
             }
         }
     }

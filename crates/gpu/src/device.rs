@@ -1,17 +1,44 @@
 //! The GPU: found once, opened once, described once.
 
-use crate::GpuError;
+use std::sync::{Arc, OnceLock};
+
+use crate::{
+    GpuError,
+    health::Health,
+    self_test::{Variant, Verdict},
+};
 
 /// Which GPU, and how much of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GpuOptions {
     /// Uses no more than WebGPU guarantees everywhere, whatever the GPU offers. For tests.
     pub floor: bool,
+    /// Whether kernels answer known cases before the first model is loaded, and those that fail are not used.
+    pub self_test: bool,
+    /// Takes subgroups to have so many lanes, whatever the GPU says: how a test makes kernels fail.
+    #[doc(hidden)]
+    pub pretended_subgroup: Option<u32>,
+    /// Takes the answers of fused kernels to be wrong. For tests.
+    #[doc(hidden)]
+    pub distrust_fused: bool,
     /// Lets lanes talk to each other through workgroup memory alone. For tests.
     pub without_subgroups: bool,
     /// The most bytes of weights in one buffer, where a binding may have more. For tests.
     pub largest_shard: Option<u64>,
+}
+
+impl Default for GpuOptions {
+    fn default() -> Self {
+        Self {
+            floor: false,
+            self_test: true,
+            pretended_subgroup: None,
+            distrust_fused: false,
+            without_subgroups: false,
+            largest_shard: None,
+        }
+    }
 }
 
 impl GpuOptions {
@@ -19,6 +46,13 @@ impl GpuOptions {
     #[must_use]
     pub fn floor(mut self) -> Self {
         self.floor = true;
+        self
+    }
+
+    /// Trusts all kernels: for whoever opens a GPU that was tested before, or tests it by other means.
+    #[must_use]
+    pub fn without_self_test(mut self) -> Self {
+        self.self_test = false;
         self
     }
 
@@ -60,7 +94,7 @@ pub struct DeviceProfile {
 
 impl DeviceProfile {
     /// Lanes of a subgroup, where all have the same number and that is a power of two.
-    pub(crate) fn subgroup(&self) -> Option<u32> {
+    pub fn subgroup(&self) -> Option<u32> {
         let [smallest, largest] = self.subgroups?;
         (smallest == largest && smallest.is_power_of_two() && (4..=128).contains(&smallest))
             .then_some(smallest)
@@ -73,6 +107,9 @@ pub struct Gpu {
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     profile: DeviceProfile,
+    options: GpuOptions,
+    health: Arc<Health>,
+    verdict: Arc<OnceLock<Verdict>>,
     largest_shard: u64,
 }
 
@@ -99,21 +136,37 @@ impl Gpu {
             .request_device(&descriptor)
             .await
             .map_err(|error| GpuError::NoDevice { name: info.name.clone(), reason: error.to_string() })?;
+        let health = Arc::new(Health::default());
+        health.watch(&device);
         let limits = device.limits();
+        let subgroups = match options.pretended_subgroup {
+            Some(lanes) => [lanes, lanes],
+            None => [info.subgroup_min_size, info.subgroup_max_size],
+        };
         let profile = DeviceProfile {
             name: info.name,
             backend: info.backend.to_string(),
             largest_binding: limits.max_storage_buffer_binding_size,
             largest_buffer: limits.max_buffer_size,
             workgroup_memory: limits.max_compute_workgroup_storage_size,
-            subgroups: required_features
-                .contains(wgpu::Features::SUBGROUP)
-                .then_some([info.subgroup_min_size, info.subgroup_max_size]),
+            subgroups: required_features.contains(wgpu::Features::SUBGROUP).then_some(subgroups),
             half_precision: required_features.contains(wgpu::Features::SHADER_F16),
             timestamps: required_features.contains(wgpu::Features::TIMESTAMP_QUERY),
         };
+        let (options, verdict) = (options.clone(), Arc::default());
         let largest_shard = options.largest_shard.unwrap_or(u64::MAX);
-        Ok(Self { device, queue, profile, largest_shard })
+        Ok(Self { device, queue, profile, options, health, verdict, largest_shard })
+    }
+
+    /// Opens the same GPU again, after it was lost.
+    pub async fn reopen(&self) -> Result<Self, GpuError> {
+        self.release();
+        let mut gpu = Self::open(&self.options).await?;
+        // What is the same GPU would give the same answers.
+        if gpu.profile == self.profile {
+            gpu.verdict = self.verdict.clone();
+        }
+        Ok(gpu)
     }
 
     /// What it is and allows.
@@ -121,9 +174,28 @@ impl Gpu {
         &self.profile
     }
 
-    /// An error that means the GPU is gone.
-    pub(crate) fn lost(&self, error: impl std::fmt::Display) -> GpuError {
-        GpuError::Lost { reason: error.to_string() }
+    /// Makes the GPU go away, as a driver would that crashes. For tests.
+    #[doc(hidden)]
+    pub fn destroy(&self) {
+        self.device.destroy();
+    }
+
+    pub(crate) fn options(&self) -> &GpuOptions {
+        &self.options
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    pub(crate) fn verdict(&self) -> &OnceLock<Verdict> {
+        &self.verdict
+    }
+
+    /// The kernels that it is trusted with: all that its features allow, or what a self-test left of them.
+    pub(crate) fn variant(&self) -> Variant {
+        let best = Variant { subgroup: self.profile.subgroup(), fused: true };
+        self.verdict.get().map_or(best, |verdict| verdict.variant)
     }
 
     /// The most bytes that one binding may have.

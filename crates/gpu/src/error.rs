@@ -2,6 +2,8 @@
 
 use rullama_gguf::{FormatError, SourceError};
 
+use crate::{Bound, Budget, SelfTestResult, budget::Size};
+
 /// Why a model could not be loaded onto a GPU, or a step not be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -27,6 +29,44 @@ pub enum GpuError {
     Lost {
         /// What the system said.
         reason: String,
+    },
+
+    /// The GPU refused a command: a mistake of ours, or of its driver.
+    #[error("the GPU refused a command: {reason}")]
+    Refused {
+        /// What the system said.
+        reason: String,
+    },
+
+    /// Even the simplest kernels compute something else than they should.
+    #[error("the GPU computes wrongly: {}", failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Unreliable {
+        /// The cases whose answers are wrong.
+        failed: Vec<SelfTestResult>,
+    },
+
+    /// The model does not fit, by what is known before anything is allocated.
+    #[error(
+        "{}; {}",
+        bound.describe(budget),
+        largest_context.map_or("no context fits".to_owned(), |context| format!("a context of {context} fits"))
+    )]
+    OutOfBudget {
+        /// What the model needs.
+        budget: Budget,
+        /// What it does not fit.
+        bound: Bound,
+        /// The largest context that fits, if any does.
+        largest_context: Option<u32>,
+    },
+
+    /// The GPU has no memory left.
+    #[error("the GPU has no memory left for {what}{}", bytes.map_or(String::new(), |bytes| format!(": {}", Size(bytes))))]
+    OutOfMemory {
+        /// What was to be allocated.
+        what: String,
+        /// Its size, where that is known.
+        bytes: Option<u64>,
     },
 
     /// Weights could not be read.
@@ -108,10 +148,13 @@ impl GpuError {
         match self {
             Self::NoAdapter { .. } | Self::NoDevice { .. } => "device.unavailable",
             Self::Lost { .. } => "device.lost",
+            Self::Refused { .. } => "device.refused",
+            Self::Unreliable { .. } => "device.unreliable",
+            Self::OutOfMemory { .. } => "memory.exhausted",
             Self::Source(error) => error.code(),
             Self::Format { source, .. } => source.code(),
             Self::MissingTensor { .. } => "model.missing_tensor",
-            Self::TooLarge { .. } => "memory.too_large",
+            Self::TooLarge { .. } | Self::OutOfBudget { .. } => "memory.too_large",
             Self::Unsupported { .. } => "model.unsupported",
             Self::UnknownToken { .. } => "input.unknown_token",
             Self::NotANumber { .. } => "sample.not_finite",

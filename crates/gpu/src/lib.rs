@@ -19,12 +19,17 @@
 //! # }
 //! ```
 //!
-//! Correct first: operations are not fused yet, and every step waits for its logits.
+//! Before a model is loaded, kernels answer known cases ([`self_test`]) and its [`Budget`] is compared with what there is.
+//! A lost GPU is an error; [`GpuModel::reload`] begins anew.
 
 pub mod attention;
+#[cfg(not(target_family = "wasm"))]
+mod bandwidth;
+mod budget;
 mod catalogue;
 mod device;
 mod error;
+mod health;
 mod kernel;
 pub mod lab;
 mod lower;
@@ -32,15 +37,20 @@ mod plan;
 mod readback;
 mod report;
 mod sample;
+mod self_test;
 mod state;
 mod tiles;
 pub mod weights;
 
 pub use attention::CacheFormat;
+#[cfg(not(target_family = "wasm"))]
+pub use bandwidth::measure_bandwidth;
+pub use budget::{Bound, Budget};
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
 pub use report::{DispatchReport, PlanReport};
 pub use sample::Sampling;
+pub use self_test::{Fallback, SelfTestResult, self_test};
 pub use state::{GpuModel, GpuState, ModelOptions};
 pub use tiles::Tiles;

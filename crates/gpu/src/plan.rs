@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use wgpu::util::DeviceExt as _;
-
 use crate::{
     Gpu, GpuError,
     kernel::{Access, Pipelines},
@@ -62,11 +60,10 @@ impl Plan {
             }
             slices.push(own);
         }
-        let parameters = gpu.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
-            label: Some("parameters"),
-            contents: bytemuck::cast_slice(if words.is_empty() { &[0; 4] } else { &words }),
-            usage: wgpu::BufferUsages::UNIFORM,
-        });
+        // Written, not made from contents: that would panic where there is no memory, or no GPU any more.
+        let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
+        let parameters = gpu.buffer("parameters", 4 * words.len().max(4) as u64, usage);
+        gpu.queue.write_buffer(&parameters, 0, bytemuck::cast_slice(&words));
 
         let buffer = |slot: Slot| match slot {
             Slot::Scratch(index) if program.output == Some(index) => around.output,

@@ -21,7 +21,6 @@ pub(crate) struct Readback {
     buffer: wgpu::Buffer,
     bytes: u64,
     mapped: Arc<Mutex<Mapped>>,
-    #[cfg_attr(target_family = "wasm", expect(dead_code, reason = "a browser runs the queue by itself"))]
     submission: wgpu::SubmissionIndex,
 }
 
@@ -43,10 +42,8 @@ impl Readback {
     /// Waits for them. The buffer comes back with them, to be used again.
     pub(crate) async fn words(self, gpu: &Gpu) -> Result<(Vec<u32>, wgpu::Buffer), GpuError> {
         // What else is under way may go on meanwhile.
-        #[cfg(not(target_family = "wasm"))]
-        gpu.device
-            .poll(wgpu::PollType::Wait { submission_index: Some(self.submission), timeout: None })
-            .map_err(|error| gpu.lost(error))?;
+        gpu.poll(wgpu::PollType::Wait { submission_index: Some(self.submission), timeout: None })
+            .map_err(|error| gpu.failure(error))?;
         let mapped = &self.mapped;
         let result = poll_fn(|context| {
             let mut mapped = mapped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,11 +56,13 @@ impl Readback {
             }
         })
         .await;
-        result.map_err(|error| gpu.lost(error))?;
-        let view = self.buffer.slice(..self.bytes).get_mapped_range().map_err(|error| gpu.lost(error))?;
+        result.map_err(|error| gpu.failure(error))?;
+        let view = self.buffer.slice(..self.bytes).get_mapped_range().map_err(|error| gpu.failure(error))?;
         let words = bytemuck::pod_collect_to_vec(&view);
         drop(view);
         self.buffer.unmap();
+        // What was copied here is worth nothing if what made it was refused.
+        gpu.check()?;
         Ok((words, self.buffer))
     }
 }

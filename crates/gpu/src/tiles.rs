@@ -9,6 +9,8 @@ use crate::KernelSpec;
 
 /// Workgroups of `WIDE` that keep a large GPU busy: each has only 64 lanes.
 const MANY: u32 = 768;
+/// Workgroups of `LARGE` that do.
+const LARGE_MANY: u32 = 256;
 /// Workgroups of `NARROW` that do.
 const SOME: u32 = 256;
 
@@ -59,11 +61,12 @@ impl Tiles {
             let [x, y, _] = tiles.grid(rows, outputs);
             x * y >= workgroups
         };
-        let all = [Self::WIDE, Self::NARROW, Self::SMALL, Self::FEW, Self::FEWEST];
-        let [wide, narrow, small, few, fewest] = if paired { all.map(Self::paired) } else { all };
+        let all = [Self::LARGE, Self::WIDE, Self::NARROW, Self::SMALL, Self::FEW, Self::FEWEST];
+        let [large, wide, narrow, small, few, fewest] = if paired { all.map(Self::paired) } else { all };
         match rows {
             0..=16 => fewest,
             17..=32 => few,
+            _ if rows >= 128 && enough(large, LARGE_MANY) => large,
             _ if enough(wide, MANY) => wide,
             _ if enough(narrow, SOME) => narrow,
             _ => small,

@@ -317,8 +317,21 @@ fn compare(case: &Case, what: &str, found: &[f32], expected: &[f64]) {
 }
 
 fn gpu() -> Gpu {
-    pollster::block_on(Gpu::open(&GpuOptions::default().floor()))
+    open(&GpuOptions::default().floor())
+}
+
+fn open(options: &GpuOptions) -> Gpu {
+    pollster::block_on(Gpu::open(options))
         .expect("these tests need an adapter; a software one such as lavapipe will do")
+}
+
+/// Runs a test on what WebGPU guarantees, and with subgroups where the GPU has them.
+fn with_and_without_subgroups(test: impl Fn(&Lab<'_>, Option<u32>)) {
+    test(&Lab::new(&gpu()), None);
+    let gpu = open(&GpuOptions::default());
+    if let Some(lanes) = gpu.profile().subgroup() {
+        test(&Lab::new(&gpu), Some(lanes));
+    }
 }
 
 fn words(lab: &Lab<'_>, buffer: &wgpu::Buffer) -> Vec<u32> {
@@ -326,8 +339,13 @@ fn words(lab: &Lab<'_>, buffer: &wgpu::Buffer) -> Vec<u32> {
 }
 
 /// One row, through `attend_row` and `merge`.
-fn check_row(lab: &Lab<'_>, case: &Case, owns: bool, tune: impl Fn(&mut RowAttention)) {
-    let mut attention = RowAttention::new(case.shape(), case.layout, owns);
+fn check_row(
+    (lab, subgroup): (&Lab<'_>, Option<u32>),
+    case: &Case,
+    owns: bool,
+    tune: impl Fn(&mut RowAttention),
+) {
+    let mut attention = RowAttention::new(case.shape(), case.layout, owns, subgroup);
     tune(&mut attention);
     let position = case.position + case.rows - 1;
     let given = given(case, position + u32::from(!owns));
@@ -352,7 +370,7 @@ fn check_row(lab: &Lab<'_>, case: &Case, owns: bool, tune: impl Fn(&mut RowAtten
     ];
     let buffers = [
         ("q", &x),
-        ("kv", &x),
+        ("v", &x),
         ("vectors", &vectors),
         ("turns", &turns),
         ("keys", &keys),
@@ -431,11 +449,10 @@ fn kernels_are_valid() {
             validate(&query_heads(head_width));
             validate(&attend_tile(layout, head_width, false));
             validate(&attend_tile(layout, head_width, true));
-            for group in [1, 4] {
+            for subgroup in [None, Some(8), Some(16), Some(32), Some(64), Some(128)] {
                 let shape = AttendShape { heads: 12, kv_heads: 1, head_width, mask: Mask::GLOBAL };
                 for owns in [true, false] {
-                    let attention =
-                        RowAttention { group_heads: group, ..RowAttention::new(shape, layout, owns) };
+                    let attention = RowAttention::new(shape, layout, owns, subgroup);
                     validate(&attention.attend());
                     validate(&attention.merge());
                 }
@@ -444,86 +461,101 @@ fn kernels_are_valid() {
     }
 }
 
-/// Core WGSL only, of which naga holds `unpack2x16float` to be a capability.
+/// Core WGSL and, where a recipe asks for them, subgroups. naga holds `unpack2x16float` to be a capability.
 fn validate(spec: &KernelSpec) {
     let source = spec.compose(Dialect::Naga);
     let module = naga::front::wgsl::parse_str(&source)
         .unwrap_or_else(|error| panic!("{spec}: {}", error.emit_to_string(&source)));
-    Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32)
+    let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    capabilities.set(Capabilities::SUBGROUP, spec.uses_subgroups());
+    Validator::new(ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|error| panic!("{spec}: {}", error.emit_to_string(&source)));
 }
 
 #[test]
 fn a_row_of_a_global_layer() {
-    let gpu = gpu();
-    let lab = Lab::new(&gpu);
-    for layout in CacheFormat::ALL {
-        // Heads in fours and in twos: each is a kernel, which a software adapter takes long to compile.
-        for (shape, positions) in [([8, 1, 512], vec![0, 299]), ([16, 8, 64], vec![0, 1, 63, 64, 700])] {
-            for position in positions {
-                check_row(&lab, &Case::new(layout, shape).global(position, 1), true, |_| {});
+    with_and_without_subgroups(|lab, subgroup| {
+        for layout in CacheFormat::ALL {
+            // Each width is a kernel, which a software adapter takes long to compile.
+            for (shape, positions) in [([8, 1, 512], vec![0, 299]), ([16, 8, 64], vec![0, 1, 63, 64, 700])] {
+                for position in positions {
+                    let case = Case::new(layout, shape).global(position, 1);
+                    check_row((lab, subgroup), &case, true, |_| {});
+                }
             }
         }
-        check_row(&lab, &Case::new(layout, [8, 4, 64]).global(130, 1), true, |_| {});
-    }
+        let case = Case::new(CacheFormat::F16, [8, 4, 128]).global(130, 1);
+        check_row((lab, subgroup), &case, true, |_| {});
+    });
 }
 
 #[test]
 fn a_row_of_a_sliding_layer() {
-    let gpu = gpu();
-    let lab = Lab::new(&gpu);
-    for layout in CacheFormat::ALL {
-        for (shape, window, position) in [
-            ([8, 1, 256], 512, 600),
-            ([8, 2, 256], 100, 99),
-            ([4, 2, 256], 33, 1000),
-            ([32, 16, 256], 20, 7),
-            ([4, 1, 256], 128, 129),
-        ] {
-            check_row(&lab, &Case::new(layout, shape).sliding(window, position, 1), true, |_| {});
-            check_row(&lab, &Case::new(layout, shape).sliding(window, position, 1), false, |_| {});
+    with_and_without_subgroups(|lab, subgroup| {
+        for layout in CacheFormat::ALL {
+            for (shape, window, position) in [
+                ([8, 1, 256], 512, 600),
+                ([8, 2, 256], 100, 99),
+                ([4, 2, 256], 33, 1000),
+                ([32, 16, 256], 20, 7),
+                ([4, 1, 256], 128, 129),
+            ] {
+                let case = Case::new(layout, shape).sliding(window, position, 1);
+                check_row((lab, subgroup), &case, true, |_| {});
+                check_row((lab, subgroup), &case, false, |_| {});
+            }
         }
-    }
+    });
 }
 
 /// Widths that are multiples of eight and of nothing else.
 #[test]
 fn an_odd_width() {
+    with_and_without_subgroups(|lab, subgroup| {
+        for layout in [CacheFormat::F32, CacheFormat::F16] {
+            check_row((lab, subgroup), &Case::new(layout, [4, 2, 40]).global(200, 1), true, |_| {});
+        }
+        for (width, owns) in [(200, true), (328, false)] {
+            let case = Case::new(CacheFormat::F16, [3, 1, width]).sliding(50, 333, 1);
+            check_row((lab, subgroup), &case, owns, |_| {});
+        }
+    });
     let gpu = gpu();
     let lab = Lab::new(&gpu);
     for layout in [CacheFormat::F32, CacheFormat::F16] {
-        check_row(&lab, &Case::new(layout, [4, 2, 40]).global(200, 1), true, |_| {});
         check_tile(&lab, &Case::new(layout, [4, 2, 40]).global(20, 33));
     }
-    check_row(&lab, &Case::new(CacheFormat::F16, [3, 1, 328]).sliding(50, 333, 1), false, |_| {});
     check_tile(&lab, &Case::new(CacheFormat::F16, [3, 1, 328]).sliding(50, 60, 7));
 }
 
 /// However the work is shared, the answer is the same.
 #[test]
 fn a_row_in_other_shares() {
-    let gpu = gpu();
-    let lab = Lab::new(&gpu);
-    for (group_heads, split_keys, most_splits) in [(1, 64, 1), (2, 7, 16), (4, 1, 5)] {
-        for position in [2, 410] {
-            let case = Case::new(CacheFormat::F16, [8, 2, 64]).global(position, 1);
-            check_row(&lab, &case, true, |attention| {
-                (attention.group_heads, attention.split_keys) = (group_heads, split_keys);
-                attention.most_splits = most_splits;
-            });
+    with_and_without_subgroups(|lab, subgroup| {
+        for (split_keys, most_splits, parts) in [(64, 1, 16), (7, 16, 32), (1, 5, 8)] {
+            for position in [2, 410] {
+                let case = Case::new(CacheFormat::F16, [8, 2, 64]).global(position, 1);
+                check_row((lab, subgroup), &case, true, |attention| {
+                    attention.parts = parts.min(attention.subgroup.unwrap_or(parts));
+                    (attention.split_keys, attention.most_splits) = (split_keys, most_splits);
+                });
+            }
         }
-    }
+    });
 }
 
 /// A borrowing layer can also ask for the last row of a step of several; a layer may have no values of its own.
 #[test]
 fn a_row_after_others_and_keys_for_values() {
+    with_and_without_subgroups(|lab, subgroup| {
+        let case = Case::new(CacheFormat::F16, [8, 1, 256]).sliding(40, 120, 7);
+        check_row((lab, subgroup), &case, false, |_| {});
+        let case = Case::new(CacheFormat::F16, [8, 4, 64]).global(77, 1);
+        check_row((lab, subgroup), &Case { keys_are_values: true, ..case }, true, |_| {});
+    });
     let gpu = gpu();
     let lab = Lab::new(&gpu);
-    check_row(&lab, &Case::new(CacheFormat::F16, [8, 1, 256]).sliding(40, 120, 7), false, |_| {});
-    let case = Case::new(CacheFormat::F16, [8, 4, 64]).global(77, 1);
-    check_row(&lab, &Case { keys_are_values: true, ..case }, true, |_| {});
     let case = Case::new(CacheFormat::F16, [8, 2, 64]).global(77, 5);
     check_tile(&lab, &Case { keys_are_values: true, ..case });
 }

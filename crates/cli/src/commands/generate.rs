@@ -24,7 +24,7 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
     let options = engine::options(&opened, &arguments.sampling)?;
     let input = Input::read(arguments, &opened)?;
-    let engine = engine::load(opened, &arguments.load, options.context).await?;
+    let engine = engine::load(opened, arguments.backend, &arguments.load, options.context).await?;
     let load = clock.lap();
     let result = match input {
         Input::Conversation(request) => {

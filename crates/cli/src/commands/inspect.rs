@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rullama_gguf::{Array, Model, Value};
 use serde_json::{Map, Value as Json, json};
 
+use super::plan::PlanListing;
 use crate::{
     arguments::InspectArguments,
     failure::Failure,
@@ -19,6 +20,10 @@ const LONGEST_ARRAY: usize = 64;
 pub(super) async fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
     let report = Report::of(&opened);
+    let plan = match arguments.plan {
+        true => Some(PlanListing::of(&opened.model, arguments.rows, arguments.position).await?),
+        false => None,
+    };
     if arguments.json {
         let mut value = report.json();
         if arguments.tensors {
@@ -26,6 +31,9 @@ pub(super) async fn run(arguments: &InspectArguments) -> Result<(), Failure> {
         }
         if arguments.metadata {
             value.insert("metadata".to_owned(), metadata_json(&opened.model));
+        }
+        if let Some(plan) = plan {
+            value.insert("plan".to_owned(), plan.json());
         }
         return Ok(output::json(&value)?);
     }
@@ -37,6 +45,10 @@ pub(super) async fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     if arguments.tensors {
         output::line("")?;
         output::table(&tensor_rows(&opened.model))?;
+    }
+    if let Some(plan) = plan {
+        output::line("")?;
+        plan.print()?;
     }
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! One file per command.
 
+mod bench;
 mod detokenize;
+mod doctor;
 mod generate;
 mod inspect;
 mod logits;
 mod models;
+mod parity;
+mod plan;
 mod render;
 mod run;
 mod synth;
@@ -28,6 +32,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(&arguments).await,
         Command::Generate(arguments) => generate::run(&arguments).await,
         Command::Logits(arguments) => logits::run(&arguments).await,
+        Command::Bench(arguments) => bench::run(&arguments).await,
+        Command::Parity(arguments) => parity::run(&arguments).await,
+        Command::Doctor(arguments) => doctor::run(&arguments).await,
         Command::Synth(arguments) => synth::run(&arguments).await,
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let mut defaults = Request::message("");
     defaults.messages.clear();
     defaults.prepend_defaults(&opened)?;
-    let engine = engine::load(opened, &arguments.load, generate.context).await?;
+    let engine = engine::load(opened, arguments.backend, &arguments.load, generate.context).await?;
     let think = arguments.think != Some(Switch::Off);
     let options = ChatOptions { generate, think, tools: Vec::new() };
     let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose)?;

@@ -42,6 +42,15 @@ pub fn device_sampling(
     }))
 }
 
+/// Uses up the random numbers of tokens that were chosen before.
+pub(crate) fn skip_draws(sampling: &mut Sampling, drawn: usize) {
+    let mut random = Random::from_state(sampling.random);
+    for _ in 0..drawn {
+        random.next_unit();
+    }
+    sampling.random = random.state();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

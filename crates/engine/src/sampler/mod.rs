@@ -27,6 +27,8 @@ use crate::{OptionError, SamplingOptions};
 
 #[cfg(feature = "gpu")]
 pub use device::device_sampling;
+#[cfg(feature = "gpu")]
+pub(crate) use device::skip_draws;
 pub use error::SampleError;
 pub use logprob::TokenLogprob;
 

@@ -24,6 +24,12 @@ impl Random {
         self.state
     }
 
+    /// Goes on from a state.
+    #[cfg(feature = "gpu")]
+    pub(super) fn from_state(state: [u32; 4]) -> Self {
+        Self { state }
+    }
+
     /// A number from 0 to just below 1, in steps of 2⁻⁵³.
     pub(super) fn next_unit(&mut self) -> f64 {
         let high = u64::from(self.next_word());

@@ -4,6 +4,7 @@ use rullama_graph::{Ahead, Rows};
 
 use super::{
     Count, Draft, Lowering, RopeKey, Slot, Unmerged,
+    select::{LANES, widest_made},
     stage::{Attention, Input, RawHeads, Stage},
 };
 use crate::{
@@ -19,7 +20,7 @@ impl Lowering<'_> {
         if attention.shape.mask.ahead != Ahead::Nothing {
             return Err(GpuError::Unsupported { operation: "attention to what comes" });
         }
-        if self.most_rows == 1 && self.kv_together(attention)? {
+        if self.most_rows == 1 && self.keys_beside_queries(attention)? {
             return self.attend_row(attention, attention.kv.is_some(), next);
         }
         if let Some(kv) = attention.kv {
@@ -33,10 +34,10 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether one buffer holds new keys and new values, as products of the fast way do.
-    fn kv_together(&self, attention: &Attention) -> Result<bool, GpuError> {
-        let Some([k, v]) = attention.kv else { return Ok(true) };
-        Ok(self.place(k.value)?.scratch == self.place(v.value)?.scratch)
+    /// Whether new keys lie beside the queries, as products of the fast way do.
+    fn keys_beside_queries(&self, attention: &Attention) -> Result<bool, GpuError> {
+        let Some([k, _]) = attention.kv else { return Ok(true) };
+        Ok(self.place(k.value)?.scratch == self.place(attention.q.value)?.scratch)
     }
 
     /// From the raw products of one row to what attention finds.
@@ -48,7 +49,7 @@ impl Lowering<'_> {
     ) -> Result<(), GpuError> {
         let target = self.target;
         let &Attention { q, kv, rope, cache, shape, out, .. } = attention;
-        let row = RowAttention::new(shape, target.cache_format, owns);
+        let row = RowAttention::new(shape, target.cache_format, owns, target.subgroup);
         let q_place = self.place(q.value)?;
         let mut buffers = vec![
             ("q", q_place.slot()),
@@ -60,8 +61,8 @@ impl Lowering<'_> {
         let (mut k_at, mut v_at, mut k_weight) = (0, 0, NO_WEIGHT);
         if let (true, Some([k, v])) = (owns, kv) {
             let (k_place, v_place) = (self.place(k.value)?, self.place(v.value)?);
-            assert_eq!(k_place.scratch, v_place.scratch, "keys and values lie side by side");
-            buffers.push(("kv", k_place.slot()));
+            assert_eq!(k_place.scratch, q_place.scratch, "keys lie beside queries");
+            buffers.push(("v", v_place.slot()));
             (k_at, v_at, k_weight) = (k_place.at, v_place.at, self.norm_at(k));
         }
         let window = shape.mask.window.unwrap_or(0);
@@ -84,9 +85,14 @@ impl Lowering<'_> {
         let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Fixed(1)];
         self.dispatch(attention, row.attend(), params, buffers, workgroups);
 
+        let (width, widest) = (shape.heads * shape.head_width, widest_made(target.workgroup_memory));
         let merges_on_the_way =
             matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
-        if merges_on_the_way && row.most_splits <= MERGED_SPLITS {
+        if merges_on_the_way
+            && row.most_splits <= MERGED_SPLITS
+            && row.most_splits * shape.heads <= LANES
+            && width <= widest
+        {
             self.unmerged.insert(out, Unmerged { attention: row, sums, peaks });
             return Ok(());
         }

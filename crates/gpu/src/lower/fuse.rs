@@ -22,8 +22,14 @@ use crate::{CacheFormat, weights::Manifest};
 const CHUNK: u32 = 32;
 
 /// The stages of a graph in a step of one row, or of many.
-pub(crate) fn fuse(graph: &Graph, manifest: &Manifest, cache: CacheFormat, one_row: bool) -> Vec<Stage> {
-    let mut fuser = Fuser::new(graph, manifest, one_row);
+pub(crate) fn fuse(
+    graph: &Graph,
+    manifest: &Manifest,
+    cache: CacheFormat,
+    one_row: bool,
+    widest_made: u32,
+) -> Vec<Stage> {
+    let mut fuser = Fuser::new(graph, manifest, one_row, widest_made);
     fuser.find_per_layer();
     fuser.find_attention(cache);
     fuser.find_epilogues();
@@ -48,6 +54,8 @@ struct Fuser<'a> {
     graph: &'a Graph,
     manifest: &'a Manifest,
     one_row: bool,
+    /// The widest value that a product can make on the way.
+    widest_made: u32,
     /// What stands for each value: where there is one row, the last row of a value is the value.
     source: Vec<Value>,
     /// The operations that read each value.
@@ -67,7 +75,7 @@ struct Fuser<'a> {
 }
 
 impl<'a> Fuser<'a> {
-    fn new(graph: &'a Graph, manifest: &'a Manifest, one_row: bool) -> Self {
+    fn new(graph: &'a Graph, manifest: &'a Manifest, one_row: bool, widest_made: u32) -> Self {
         let nodes = graph.nodes();
         let mut source: Vec<Value> = Vec::with_capacity(nodes.len());
         let mut users = vec![Vec::new(); nodes.len()];
@@ -89,6 +97,7 @@ impl<'a> Fuser<'a> {
             graph,
             manifest,
             one_row,
+            widest_made,
             source,
             users,
             absorbed,
@@ -123,9 +132,9 @@ impl<'a> Fuser<'a> {
         }
     }
 
-    /// Whether this operation computes one row.
-    fn has_one_row(&self, node: &Node) -> bool {
-        self.one_row || node.shape.rows == Rows::Last
+    /// Whether a product can make this value on the way: one row, and not too wide.
+    fn can_be_made(&self, node: &Node) -> bool {
+        (self.one_row || node.shape.rows == Rows::Last) && node.shape.width <= self.widest_made
     }
 
     /// Whether the fast products can read a weight.
@@ -290,7 +299,7 @@ impl<'a> Fuser<'a> {
                 self.product(index, value, Epilogue::Store);
             }
             Op::RmsNorm { x, .. } => match self.whole_norm(value) {
-                Some((of, norm)) if self.has_one_row(node) && self.is_for_products(value) => {
+                Some((of, norm)) if self.can_be_made(node) && self.is_for_products(value) => {
                     self.norms.insert(value, DeferredNorm { of, norm, factor: 1.0 });
                 }
                 // The branch of a sum: whoever computes the sum norms it.
@@ -369,7 +378,9 @@ impl<'a> Fuser<'a> {
             let Some(node) = self.graph.nodes().get(index) else { continue };
             match node.op {
                 Op::Linear { weight, .. }
-                    if !self.absorbed[index] && node.shape.rows == rows && self.is_fast(weight) =>
+                    if !self.absorbed[index]
+                        && (self.one_row || node.shape.rows == rows)
+                        && self.is_fast(weight) =>
                 {
                     products.push((weight, self.graph.produced(index)));
                 }
@@ -386,9 +397,13 @@ impl<'a> Fuser<'a> {
                 _ => runs.push(vec![(weight, value)]),
             }
         }
-        // Attention wants keys and values in one buffer, whatever their formats.
+        // Attention wants keys and queries in one buffer, whatever their formats.
         let all = runs.iter().flatten();
-        let together = runs.len() > 1 && all.clone().all(|(_, value)| self.raw_heads.contains(value));
+        let run_of = |value: Value| runs.iter().position(|run| run.iter().any(|&(_, other)| other == value));
+        let together = self.attention.values().any(|attention| {
+            let k = attention.kv.and_then(|[k, _]| run_of(k.value));
+            run_of(attention.q.value).zip(k).is_some_and(|(q, k)| q != k)
+        });
         let width: u32 = all.map(|&(weight, _)| self.graph.weight(weight).rows).sum();
         let first = runs[0][0].1;
         let mut column = 0;
@@ -449,7 +464,7 @@ impl<'a> Fuser<'a> {
             };
         }
         match self.sums.get(&x) {
-            Some(&sum) if self.has_one_row(self.graph.value(x)) => {
+            Some(&sum) if self.can_be_made(self.graph.value(x)) => {
                 let keep = (!self.single(x)).then_some(x);
                 Input::Made { from: From::Sum(sum), keep, norm: None, factor: 1.0 }
             }

@@ -23,7 +23,7 @@ use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
 pub(crate) use plain::plain_spec;
 pub(crate) use program::{Count, Draft, Program, Scratch, Slot, StepSize};
-pub(crate) use select::{FEW_ROWS, RowShape};
+pub(crate) use select::{FEW_ROWS, RowProduct, RowShape};
 use stage::Stage;
 
 use crate::{CacheFormat, GpuError, attention::RowAttention, weights::Manifest};
@@ -52,6 +52,8 @@ pub(crate) struct Target<'a> {
     pub(crate) cache_format: CacheFormat,
     /// Rows of each cache.
     pub(crate) capacities: &'a [u32],
+    /// Bytes of memory that the lanes of a workgroup can share.
+    pub(crate) workgroup_memory: u32,
     /// Lanes of a subgroup, where lanes can talk to each other and all subgroups are of one size.
     pub(crate) subgroup: Option<u32>,
     /// Whether operations are fused. Without, every one is a dispatch: slow, and the proof of the other way.
@@ -60,9 +62,9 @@ pub(crate) struct Target<'a> {
 
 /// Lowers a graph for steps of up to `most_rows` rows; of exactly that many, where these are few.
 pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuError> {
-    let Target { graph, manifest, cache_format, fused, .. } = target;
+    let Target { graph, manifest, cache_format, workgroup_memory, fused, .. } = target;
     let stages: Vec<Stage> = if fused {
-        fuse::fuse(graph, manifest, cache_format, most_rows == 1)
+        fuse::fuse(graph, manifest, cache_format, most_rows == 1, select::widest_made(workgroup_memory))
     } else {
         (0..graph.nodes().len()).map(Stage::Plain).collect()
     };

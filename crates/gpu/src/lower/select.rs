@@ -1,5 +1,6 @@
 //! Which kernel computes a stage, with which constants, in how many workgroups. The one place where that is decided.
 
+use rullama_gguf::Format;
 use rullama_graph::{Rows, Value};
 
 use super::{
@@ -12,11 +13,34 @@ use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles, attention::RowAttenti
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
 
-/// Chunks of 32 values of x that a product stages at once: 12 KiB of the 16 that WebGPU guarantees.
-const PIECE_CHUNKS: u32 = 96;
+/// Bytes of workgroup memory that a product leaves for other things than x.
+const OTHER_MEMORY: u32 = 1024;
+
+/// Bytes that a chunk of 32 values of x takes there: as it is, and in fixed point.
+const FLOAT_CHUNK: u32 = 128;
+const INTEGER_CHUNK: u32 = 112;
+
+/// More workgroup memory than this leaves room for too few workgroups.
+const MOST_MEMORY: u32 = 48 << 10;
+
+/// Chunks of x that are staged at once where it need not be more: as many as give each lane a few loads to wait for.
+const PIECE_CHUNKS: u32 = 128;
+
+/// The widest x that can be made on the way to a product: beyond, there would be no workgroup memory left to stage it.
+pub(super) fn widest_made(workgroup_memory: u32) -> u32 {
+    let chunks = (workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / FLOAT_CHUNK - 1;
+    // At most eight vectors of four values to a lane.
+    (32 * chunks).min(8 * 4 * LANES)
+}
 
 /// Workgroups of a product that are at work at once on a large GPU.
 const BUSY_WORKGROUPS: u32 = 528;
+
+/// Outputs that make fewer workgroups than are at work at once.
+const FEW_OUTPUTS: u32 = 5000;
+
+/// Outputs beyond which there are enough for more rounds of workgroups than one.
+const MANY_OUTPUTS: u32 = 65_536;
 
 /// Rows for which a product reads each weight once; beyond, tiles do better.
 pub(crate) const FEW_ROWS: u32 = 8;
@@ -172,8 +196,19 @@ impl Lowering<'_> {
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
-            let shape = RowShape::new(info.width, outputs, together, target.subgroup);
-            spec = shape.constants(spec.with(Fragment::PlainEntry), target.subgroup);
+            let made = match linear.input {
+                Input::Value(value) => self.unmerged.contains_key(&value),
+                Input::Made { .. } => true,
+            };
+            let product = RowProduct {
+                format: packed.packing.format,
+                width: info.width,
+                outputs,
+                rows: together,
+                made,
+            };
+            let shape = RowShape::new(product, target.workgroup_memory, target.subgroup);
+            spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
             let x = shape.workgroups(outputs);
             workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
         }
@@ -267,9 +302,30 @@ impl Lowering<'_> {
     }
 }
 
+/// Whether the quants of a format are whole numbers.
+fn has_bytes(format: Format) -> bool {
+    use Format as F;
+    matches!(
+        format,
+        F::Q4_0
+            | F::Q4_1
+            | F::Q5_0
+            | F::Q5_1
+            | F::Q8_0
+            | F::Q2_K
+            | F::Q3_K
+            | F::Q4_K
+            | F::Q5_K
+            | F::Q6_K
+            | F::MXFP4
+    )
+}
+
 /// How a product of one row or a few is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowShape {
+    /// Whether x is in fixed point.
+    integer: bool,
     /// Lanes that share an output.
     parts: u32,
     rows: u32,
@@ -279,35 +335,74 @@ pub(crate) struct RowShape {
     piece: u32,
     /// Times that a workgroup takes new outputs with the x it has staged.
     tiles: u32,
+    /// Chunks that a lane asks for at once. More cost registers, and with them workgroups at work at the same time.
+    unroll: u32,
+}
+
+/// What a product of one row or a few is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowProduct {
+    pub(crate) format: Format,
+    pub(crate) width: u32,
+    pub(crate) outputs: u32,
+    pub(crate) rows: u32,
+    /// Whether x is made on the way.
+    pub(crate) made: bool,
 }
 
 impl RowShape {
-    pub(crate) fn new(width: u32, outputs: u32, rows: u32, subgroup: Option<u32>) -> Self {
+    pub(crate) fn new(product: RowProduct, workgroup_memory: u32, subgroup: Option<u32>) -> Self {
+        let RowProduct { format, width, outputs, rows, made } = product;
         let chunks = width / 32;
+        let integer = subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(format);
+        let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
+        let room = (workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / rows;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
-        let parts = match chunks {
+        let target = match chunks {
             0..=8 => 8,
             9..=128 => 16,
             129..=256 => 32,
             _ => 64,
         };
         // Lanes of one subgroup need no barrier to add up.
-        let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
-        let piece = chunks.min(PIECE_CHUNKS / rows.next_power_of_two());
+        let target = subgroup.map_or(target, |lanes| target.min(lanes));
+        // Best are equal pieces in which all lanes have as many chunks. What is made on the way is made at once.
+        let most = if made { room - 1 } else { (room - 1).min(PIECE_CHUNKS) };
+        let pieces = (1..=if made { 1 } else { 8 })
+            .filter(|&pieces| chunks.is_multiple_of(pieces))
+            .map(|pieces| chunks / pieces);
+        let even = pieces.filter(|&piece| piece <= most).find_map(|piece| {
+            let parts = [target, target / 2, target / 4]
+                .into_iter()
+                .find(|&parts| piece.is_multiple_of(parts.max(1)))?;
+            (parts >= 4).then_some((piece, parts))
+        });
+        let (piece, parts) = even.unwrap_or((chunks.min(most), target));
         // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
         // once on a large GPU.
-        let tiles =
-            if piece == chunks { (outputs / (LANES / parts)).div_ceil(BUSY_WORKGROUPS).max(1) } else { 1 };
-        Self { parts, rows, chunks, piece, tiles }
+        let busy = if outputs < MANY_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
+        let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(busy).max(1) } else { 1 };
+        let lane_chunks = piece / parts;
+        // Measured. Where workgroups are many, registers are better spent on having more of them at work.
+        let wanted = match chunks {
+            257.. => 2,
+            129.. => 3,
+            _ if outputs >= MANY_OUTPUTS || outputs < FEW_OUTPUTS => 3,
+            _ => 1,
+        };
+        let unroll = (1..=wanted).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1);
+        Self { integer, parts, rows, chunks, piece, tiles, unroll }
     }
 
     fn workgroups(&self, outputs: u32) -> u32 {
         outputs.div_ceil(LANES / self.parts * self.tiles)
     }
 
-    pub(crate) fn constants(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
+    /// The recipe with what this shape chooses.
+    pub(crate) fn complete(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
+        let arithmetic = if self.integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
         let reduce = if subgroup.is_some() { Fragment::PartsSubgroup } else { Fragment::PartsWorkgroup };
-        let mut spec = spec.with(reduce);
+        let mut spec = spec.with(arithmetic).with(reduce);
         if let Some(lanes) = subgroup
             && !spec.has_constant("SUBGROUP")
         {
@@ -319,5 +414,6 @@ impl RowShape {
             .constant("CHUNKS", self.chunks)
             .constant("PIECE", self.piece)
             .constant("TILES", self.tiles)
+            .constant("UNROLL", self.unroll)
     }
 }

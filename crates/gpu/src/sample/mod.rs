@@ -178,6 +178,15 @@ impl Buffers {
     }
 }
 
+/// The most bytes that choosing may take, with a history as long as the context.
+pub(crate) fn most_bytes(vocabulary: u32, context: u32) -> u64 {
+    let sizes = Sizes::new(vocabulary);
+    let ranks = u64::from(sizes.blocks() * kernels::BLOCK);
+    let always = 8 * u64::from(sizes.maxima()) + 8 * u64::from(sizes.blocks() + 1);
+    let penalties = 4 * u64::from(context) + 8 * u64::from(vocabulary);
+    always + penalties + (8 + 16) * ranks
+}
+
 /// Makes a buffer large enough. What was in it is lost.
 fn grow(gpu: &Gpu, buffer: &mut wgpu::Buffer, what: &str, bytes: u64) -> Result<(), GpuError> {
     if buffer.size() < bytes {

@@ -174,7 +174,7 @@ impl Manifest {
         conversions
     }
 
-    /// Stacks neighbours of the same format, as long as they fit into one binding.
+    /// Stacks weights of the same format, as long as they fit into one binding.
     fn stack(
         &mut self,
         model: &Model,
@@ -182,7 +182,7 @@ impl Manifest {
         weights: &[Weight],
         limit: u64,
     ) -> Result<(), GpuError> {
-        let mut run: Vec<ModelTensor<'_>> = Vec::new();
+        let mut runs: Vec<(Packing, Vec<ModelTensor<'_>>)> = Vec::new();
         for &weight in weights {
             let info = graph.weight(weight);
             let tensor = find(model, &info.tensor)?;
@@ -190,20 +190,17 @@ impl Manifest {
             if !whole || self.places.contains_key(tensor.name) {
                 continue;
             }
-            if let Some(before) = run.last() {
+            let packing = packing(&tensor)?;
+            let fits = |run: &[ModelTensor<'_>]| {
                 let rows: u64 = run.iter().chain([&tensor]).map(|tensor| tensor.shape.rows()).sum();
-                let packing = packing(&tensor)?;
-                let fits = rows <= packing.rows_within(limit);
-                if packing != self::packing(before)? || !fits {
-                    self.pack(std::mem::take(&mut run), limit)?;
-                }
+                rows <= packing.rows_within(limit)
+            };
+            match runs.iter_mut().find(|(other, run)| *other == packing && fits(run)) {
+                Some((_, run)) => run.push(tensor),
+                None => runs.push((packing, vec![tensor])),
             }
-            run.push(tensor);
         }
-        if !run.is_empty() {
-            self.pack(run, limit)?;
-        }
-        Ok(())
+        runs.into_iter().try_for_each(|(_, run)| self.pack(run, limit))
     }
 
     fn pack(&mut self, tensors: Vec<ModelTensor<'_>>, limit: u64) -> Result<(), GpuError> {

@@ -6,4 +6,4 @@ mod resident;
 
 pub use manifest::Conversion;
 pub(crate) use manifest::{Manifest, Packed, Shard};
-pub(crate) use resident::Resident;
+pub(crate) use resident::{Resident, STAGING};

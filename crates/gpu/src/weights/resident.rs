@@ -14,6 +14,9 @@ use crate::{Gpu, GpuError};
 /// Rows are read and packed in pieces of about this many bytes, so that host memory stays small.
 const PIECE: u64 = 16 << 20;
 
+/// Bytes on their way to the GPU: a piece that is being written, and one that is being copied.
+pub(crate) const STAGING: u64 = 2 * PIECE;
+
 /// The weights of a manifest on the GPU.
 #[derive(Debug)]
 pub(crate) struct Resident {
@@ -34,17 +37,12 @@ impl Resident {
         let all = manifest.bytes();
         let mut done = 0;
         progress(done, all);
-        let vectors = gpu.storage("vectors", 4 * u64::from(manifest.vector_floats))?;
+        let (vectors, shards) = allocate(gpu, manifest).await?;
         for (name, at) in manifest.vectors() {
             let values = decoded(model, &find(model, name)?).await?;
             gpu.queue.write_buffer(&vectors, 4 * u64::from(at), bytemuck::cast_slice(&values));
         }
-        let mut shards = Vec::new();
-        for packed in &manifest.packed {
-            let mut buffers = Vec::new();
-            for shard in &packed.shards {
-                buffers.push(gpu.storage(&packed.parts[0].tensor, shard.bytes)?);
-            }
+        for (packed, buffers) in manifest.packed.iter().zip(&shards) {
             let mut first = 0;
             for part in &packed.parts {
                 let tensor = find(model, &part.tensor)?;
@@ -52,17 +50,45 @@ impl Resident {
                 let mut row = 0;
                 while row < part.rows {
                     let rows = row..(row + at_once).min(part.rows);
-                    upload_rows(gpu, model, &tensor, packed, &buffers, first, rows.clone()).await?;
+                    upload_rows(gpu, model, &tensor, packed, buffers, first, rows.clone()).await?;
                     row = rows.end;
                     done += (rows.end - rows.start) * 4 * u64::from(packed.packing.row_words());
                     progress(done.min(all), all);
                 }
                 first += part.rows;
             }
-            shards.push(buffers);
         }
+        gpu.poll(wgpu::PollType::Poll)?;
+        gpu.check()?;
         Ok(Self { shards, vectors })
     }
+}
+
+/// Sets all memory aside before the first byte is read, so that what does not fit costs no reading. What was set aside
+/// before the memory ran out is given back.
+async fn allocate(
+    gpu: &Gpu,
+    manifest: &Manifest,
+) -> Result<(wgpu::Buffer, Vec<Vec<wgpu::Buffer>>), GpuError> {
+    let bytes = 4 * u64::from(manifest.vector_floats);
+    let (vectors, outcome) = gpu.allocate("vectors", bytes, || gpu.storage("vectors", bytes));
+    let (vectors, mut unknown) = (vectors?, Vec::from_iter(outcome.now()?));
+    let mut all = Vec::new();
+    for packed in &manifest.packed {
+        let name = &packed.parts[0].tensor;
+        let mut buffers = Vec::new();
+        for shard in &packed.shards {
+            let what = format!("`{name}`");
+            let (buffer, outcome) = gpu.allocate(what, shard.bytes, || gpu.storage(name, shard.bytes));
+            buffers.push(buffer?);
+            unknown.extend(outcome.now()?);
+        }
+        all.push(buffers);
+    }
+    for outcome in unknown {
+        outcome.known().await?;
+    }
+    Ok((vectors, all))
 }
 
 /// Uploads some rows of a tensor whose first row is `first` in the packed one.
@@ -96,7 +122,7 @@ async fn upload_rows(
     }
     // Sends what was written on its way, so that it does not pile up in memory.
     gpu.queue.submit([]);
-    Ok(())
+    gpu.check()
 }
 
 /// Packs rows on as many threads as there are cores: at the speed of one, packing would take longer than reading.

@@ -11,10 +11,11 @@ var<workgroup> scales: array<f32, 2u * GROUPS>;
 // The scales of both rows.
 fn prepare(lane: u32) {
     if lane < 2u * GROUPS {
-        var largest = vec4<f32>();
-        for (var i = 0u; i < 8u; i++) {
-            largest = max(largest, abs(fresh(lane / GROUPS, lane % GROUPS * 8u + i)));
-        }
+        let row = lane / GROUPS;
+        let quad = lane % GROUPS * 8u;
+        let first = max(max(abs(fresh(row, quad)), abs(fresh(row, quad + 1u))), abs(fresh(row, quad + 2u)));
+        let second = max(max(abs(fresh(row, quad + 3u)), abs(fresh(row, quad + 4u))), abs(fresh(row, quad + 5u)));
+        let largest = max(max(first, second), max(abs(fresh(row, quad + 6u)), abs(fresh(row, quad + 7u))));
         let scale = max(max(largest.x, largest.y), max(largest.z, largest.w)) / 127.0;
         scales[lane] = unpack2x16float(pack2x16float(vec2<f32>(min(scale, 65504.0), 0.0))).x;
     }
@@ -57,5 +58,5 @@ fn packed(row: u32, vector: u32) -> vec4<u32> {
 
 fn fresh8(row: u32, eighth: u32) -> Eight {
     let bytes = vec2<u32>(four_bytes(row, 2u * eighth), four_bytes(row, 2u * eighth + 1u));
-    return Eight(bytes, scales[row * GROUPS + eighth / 4u]);
+    return Eight(vec4<u32>(bytes, bytes), pack2x16float(vec2<f32>(scales[row * GROUPS + eighth / 4u])), eighth);
 }

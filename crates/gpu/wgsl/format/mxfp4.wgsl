@@ -36,8 +36,15 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
     return group_scale(row, chunk).xyxy;
 }
 
-fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+const WIDE_BYTES: bool = false;
+
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
     let quad = plane0_quad(row, chunk);
     let lower = vec4<u32>(0x0f0f0f0fu);
-    return signed_bytes(doubled(quad & lower), doubled((quad >> vec4<u32>(4u)) & lower));
+    return Bytes(doubled(quad & lower), doubled((quad >> vec4<u32>(4u)) & lower));
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let bytes = chunk_bytes(row, chunk);
+    return signed_bytes(bytes.even, bytes.odd);
 }

@@ -27,10 +27,17 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
     return sizes.xyxy * vec4<f32>(scale.x, -minimum.x, scale.y, -minimum.y);
 }
 
-fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+const WIDE_BYTES: bool = false;
+
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
     let groups = plane0_pair(row, chunk).xxyy;
     let lowest = vec4<u32>(0x03030303u);
-    return unsigned_bytes(
+    return Bytes(
         (groups >> vec4<u32>(0u, 4u, 0u, 4u)) & lowest,
         (groups >> vec4<u32>(2u, 6u, 2u, 6u)) & lowest);
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let bytes = chunk_bytes(row, chunk);
+    return unsigned_bytes(bytes.even, bytes.odd);
 }

@@ -42,7 +42,9 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
     return vec4<f32>(scale.x, 0.0, scale.y, 0.0);
 }
 
-fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+const WIDE_BYTES: bool = false;
+
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
     let groups = plane0_pair(row, chunk);
     let a = groups.x;
     let b = groups.y;
@@ -51,7 +53,12 @@ fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
     let third = vec4<u32>(plane2(row, chunk));
     let low = vec4<u32>(0x60606060u);
     let top = vec4<u32>(0x80808080u);
-    return signed_bytes(
+    return Bytes(
         (even & low) | ((third << vec4<u32>(0u, 2u, 4u, 6u)) & top),
         (odd & low) | ((third << vec4<u32>(1u, 3u, 5u, 7u)) & top));
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let bytes = chunk_bytes(row, chunk);
+    return signed_bytes(bytes.even, bytes.odd);
 }

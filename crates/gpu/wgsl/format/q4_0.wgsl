@@ -23,8 +23,15 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
     return group_scale(row, chunk).xyxy;
 }
 
-fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+const WIDE_BYTES: bool = false;
+
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
     let quad = plane0_quad(row, chunk);
     let upper = vec4<u32>(0xf0f0f0f0u);
-    return signed_bytes((quad << vec4<u32>(4u)) & upper, quad & upper);
+    return Bytes((quad << vec4<u32>(4u)) & upper, quad & upper);
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let bytes = chunk_bytes(row, chunk);
+    return signed_bytes(bytes.even, bytes.odd);
 }

@@ -33,12 +33,20 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
     return group_scale(row, chunk).xyxy;
 }
 
-fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+// Bytes that fill all eight bits, for whoever reads them as signed.
+const WIDE_BYTES: bool = true;
+
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
     let quad = plane0_quad(row, chunk);
     let fifth = vec4<u32>(plane2(row, chunk));
     let low = vec4<u32>(0x78787878u);
     let top = vec4<u32>(0x80808080u);
-    return unsigned_bytes(
+    return Bytes(
         ((quad << vec4<u32>(3u)) & low) | ((fifth << vec4<u32>(0u, 2u, 4u, 6u)) & top),
         ((quad >> vec4<u32>(1u)) & low) | ((fifth << vec4<u32>(1u, 3u, 5u, 7u)) & top));
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let bytes = chunk_bytes(row, chunk);
+    return unsigned_bytes(bytes.even, bytes.odd);
 }

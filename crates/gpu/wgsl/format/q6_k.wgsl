@@ -33,12 +33,19 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
     return vec4<f32>(scale.x, 0.0, scale.y, 0.0);
 }
 
-fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+const WIDE_BYTES: bool = false;
+
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
     let quad = plane0_quad(row, chunk);
     let high = plane2_pair(row, chunk).xxyy;
     let low = vec4<u32>(0x3c3c3c3cu);
     let top = vec4<u32>(0xc0c0c0c0u);
-    return signed_bytes(
+    return Bytes(
         ((quad << vec4<u32>(2u)) & low) | ((high << vec4<u32>(0u, 4u, 0u, 4u)) & top),
         ((quad >> vec4<u32>(2u)) & low) | ((high << vec4<u32>(2u, 6u, 2u, 6u)) & top));
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let bytes = chunk_bytes(row, chunk);
+    return signed_bytes(bytes.even, bytes.odd);
 }

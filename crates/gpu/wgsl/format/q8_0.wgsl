@@ -17,8 +17,15 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
     return group_scale(row, chunk).xyxy;
 }
 
-fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+const WIDE_BYTES: bool = false;
+
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
     let a = plane0_quad(row, 2u * chunk);
     let b = plane0_quad(row, 2u * chunk + 1u);
-    return signed_bytes(vec4<u32>(a.xz, b.xz), vec4<u32>(a.yw, b.yw));
+    return Bytes(vec4<u32>(a.xz, b.xz), vec4<u32>(a.yw, b.yw));
+}
+
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
+    let bytes = chunk_bytes(row, chunk);
+    return signed_bytes(bytes.even, bytes.odd);
 }

@@ -5,37 +5,79 @@
 //              its own copy of x in workgroup memory, PIECE chunks at once: what comes before the product is computed
 //              on the way, which costs less than a dispatch of its own.
 // Reads        what the input slot reads, weight as packed planes        Writes   y
-// Slots        format: GROUP, HAS_OFFSET, chunk_scales, chunk_quants     select: matrix     epilogue: PAIRED, finish
-//              input: prepare, input4     reduce: workgroup_sum, part_sum     entry
-// Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece)
+// Slots        arithmetic: stage, load_chunk, chunk_dot     format     select: matrix     epilogue: PAIRED, finish
+//              input: STAGED_AHEAD, prepare, input4     reduce: workgroup_sum, part_sum     entry
+// Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece), UNROLL (1 to 4)
 
 @group(1) @binding(2) var<storage, read_write> y: array<f32>;
 
 const OUTPUTS: u32 = LANES / PARTS;
 
-// Chunks lie side by side, so that neighbouring lanes read neighbouring words; one more than there are, so that they
-// also write to different banks.
-const STRIDE: u32 = PIECE + 1u;
+// Whether all lanes have as many chunks of every piece, a multiple of UNROLL.
+const EVEN: bool = PIECE % (UNROLL * PARTS) == 0u && CHUNKS % PIECE == 0u;
 
-var<workgroup> staged: array<vec4<f32>, ROWS * 8u * STRIDE>;
+// Rounds in which all lanes together stage a piece of x.
+const ROUNDS: u32 = (8u * PIECE + LANES - 1u) / LANES;
 
-// The product of a chunk of the weight with the chunk of x that is staged from `at` on.
-fn chunk_dot(quants: array<vec4<f32>, 8>, scales: vec4<f32>, at: u32) -> f32 {
-    let x0 = staged[at];
-    let x1 = staged[at + STRIDE];
-    let x2 = staged[at + 2u * STRIDE];
-    let x3 = staged[at + 3u * STRIDE];
-    let x4 = staged[at + 4u * STRIDE];
-    let x5 = staged[at + 5u * STRIDE];
-    let x6 = staged[at + 6u * STRIDE];
-    let x7 = staged[at + 7u * STRIDE];
-    let first = dot(quants[0], x0) + dot(quants[1], x1) + dot(quants[2], x2) + dot(quants[3], x3);
-    let other = dot(quants[4], x4) + dot(quants[5], x5) + dot(quants[6], x6) + dot(quants[7], x7);
-    var sum: f32;
-    if GROUP == 32u { sum = scales.x * (first + other); } else { sum = scales.x * first + scales.z * other; }
-    if HAS_OFFSET {
-        let ones = vec4<f32>(1.0);
-        sum += scales.y * dot(x0 + x1 + x2 + x3, ones) + scales.w * dot(x4 + x5 + x6 + x7, ones);
+fn value_of(row: u32, slot: u32, piece: u32, four: u32) -> vec4<f32> {
+    if four >= 8u * min(PIECE, CHUNKS - piece) { return vec4<f32>(); }
+    return input4(row, slot, 8u * piece + four);
+}
+
+// Stages a piece of x, several loads at a time.
+fn stage_piece(row: u32, x_row: u32, slot: u32, piece: u32, lane: u32) {
+    let end = 8u * min(PIECE, CHUNKS - piece);
+    for (var round = 0u; round < ROUNDS; round += 4u) {
+        let four = lane + round * LANES;
+        let a = value_of(x_row, slot, piece, four);
+        var b = a;
+        var c = a;
+        var d = a;
+        if ROUNDS > 1u { b = value_of(x_row, slot, piece, four + LANES); }
+        if ROUNDS > 2u { c = value_of(x_row, slot, piece, four + 2u * LANES); }
+        if ROUNDS > 3u { d = value_of(x_row, slot, piece, four + 3u * LANES); }
+        stage(row, four, four < end, a);
+        if ROUNDS > 1u { stage(row, four + LANES, four + LANES < end, b); }
+        if ROUNDS > 2u { stage(row, four + 2u * LANES, four + 2u * LANES < end, c); }
+        if ROUNDS > 3u { stage(row, four + 3u * LANES, four + 3u * LANES < end, d); }
+    }
+}
+
+fn store(row: u32, slot: u32, output: u32, total: vec2<f32>) {
+    let value = total * params.factor;
+    y[params.y_at + row * params.y_stride + slot * params.outputs + output] = finish(row, output, value.x, value.y);
+}
+
+// Products of one row with the chunks that a lane has of a piece, several loads at a time.
+fn row_dots(weight_row: u32, piece: u32, part: u32) -> vec2<f32> {
+    var sum = vec2<f32>();
+    for (var chunk = part; chunk < PIECE; chunk += UNROLL * PARTS) {
+        let a = load_chunk(weight_row, piece + chunk);
+        var b = a;
+        var c = a;
+        var d = a;
+        if UNROLL > 1u { b = load_chunk(weight_row, piece + chunk + PARTS); }
+        if UNROLL > 2u { c = load_chunk(weight_row, piece + chunk + 2u * PARTS); }
+        if UNROLL > 3u { d = load_chunk(weight_row, piece + chunk + 3u * PARTS); }
+        sum.x += chunk_dot(a, 0u, chunk);
+        if UNROLL > 1u { sum.x += chunk_dot(b, 0u, chunk + PARTS); }
+        if UNROLL > 2u { sum.x += chunk_dot(c, 0u, chunk + 2u * PARTS); }
+        if UNROLL > 3u { sum.x += chunk_dot(d, 0u, chunk + 3u * PARTS); }
+        if PAIRED {
+            sum.y += chunk_dot(load_chunk(weight_row + params.pair, piece + chunk), 0u, chunk);
+            if UNROLL > 1u {
+                let pair = load_chunk(weight_row + params.pair, piece + chunk + PARTS);
+                sum.y += chunk_dot(pair, 0u, chunk + PARTS);
+            }
+            if UNROLL > 2u {
+                let pair = load_chunk(weight_row + params.pair, piece + chunk + 2u * PARTS);
+                sum.y += chunk_dot(pair, 0u, chunk + 2u * PARTS);
+            }
+            if UNROLL > 3u {
+                let pair = load_chunk(weight_row + params.pair, piece + chunk + 3u * PARTS);
+                sum.y += chunk_dot(pair, 0u, chunk + 3u * PARTS);
+            }
+        }
     }
     return sum;
 }
@@ -44,51 +86,37 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
     let slot = workgroup.z;
     let first_row = workgroup.y * ROWS;
     let part = lane % PARTS;
+    // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
+    let shift = matrix(first_row, slot) * params.matrix_rows + params.first_row - params.shard_first;
     prepare(lane, workgroup.x == 0u && slot == 0u);
     for (var tile = 0u; tile < TILES; tile++) {
         let output = (workgroup.x * TILES + tile) * OUTPUTS + lane / PARTS;
-        let tensor_row = matrix(first_row, slot) * params.matrix_rows + params.first_row + output;
-        // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
-        let weight_row = tensor_row - params.shard_first;
+        let weight_row = output + shift;
         let here = output < params.outputs && weight_row < params.shard_rows;
         var sums: array<vec2<f32>, ROWS>;
         for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
-            let count = min(PIECE, CHUNKS - piece);
-            if tile == 0u {
+            if tile == 0u && !STAGED_AHEAD {
                 if piece > 0u { workgroupBarrier(); }
-                for (var i = 0u; i < (8u * PIECE + LANES - 1u) / LANES; i++) {
-                    let four = lane + i * LANES;
-                    if four < 8u * count {
-                        for (var row = 0u; row < ROWS; row++) {
-                            let at = row * 8u * STRIDE + (four % 8u) * STRIDE + four / 8u;
-                            staged[at] = input4(first_row + row, slot, 8u * piece + four, 8u * piece / LANES + i);
-                        }
-                    }
-                }
+                for (var row = 0u; row < ROWS; row++) { stage_piece(row, first_row + row, slot, piece, lane); }
                 workgroupBarrier();
             }
-            if here {
-                for (var chunk = part; chunk < count; chunk += PARTS) {
-                    let scales = chunk_scales(weight_row, piece + chunk);
-                    let quants = chunk_quants(weight_row, piece + chunk);
-                    for (var row = 0u; row < ROWS; row++) {
-                        sums[row].x += chunk_dot(quants, scales, row * 8u * STRIDE + chunk);
-                    }
+            if EVEN && ROWS == 1u {
+                if here { sums[0] += row_dots(weight_row, piece, part); }
+            } else {
+                for (var chunk = part; here && chunk < min(PIECE, CHUNKS - piece); chunk += PARTS) {
+                    let weight = load_chunk(weight_row, piece + chunk);
+                    for (var row = 0u; row < ROWS; row++) { sums[row].x += chunk_dot(weight, row, chunk); }
                     if PAIRED {
-                        let pair_scales = chunk_scales(weight_row + params.pair, piece + chunk);
-                        let pair_quants = chunk_quants(weight_row + params.pair, piece + chunk);
-                        for (var row = 0u; row < ROWS; row++) {
-                            sums[row].y += chunk_dot(pair_quants, pair_scales, row * 8u * STRIDE + chunk);
-                        }
+                        let pair = load_chunk(weight_row + params.pair, piece + chunk);
+                        for (var row = 0u; row < ROWS; row++) { sums[row].y += chunk_dot(pair, row, chunk); }
                     }
                 }
             }
         }
         for (var row = 0u; row < ROWS; row++) {
-            let total = part_sum(sums[row], lane) * params.factor;
+            let total = part_sum(sums[row], lane);
             if part == 0u && here && first_row + row < max(step.rows, 1u) {
-                let at = params.y_at + (first_row + row) * params.y_stride + slot * params.outputs + output;
-                y[at] = finish(first_row + row, output, total.x, total.y);
+                store(first_row + row, slot, output, total);
             }
         }
     }

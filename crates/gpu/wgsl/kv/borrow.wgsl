@@ -7,11 +7,6 @@ const OWN_ROWS: u32 = 0u;
 
 fn own_input(row: u32, kv_head: u32, quad: u32) -> vec4<f32> { return vec4<f32>(); }
 
-fn add_own(
-    here: bool,
-    stores: bool,
-    head_at: u32,
-    lane: u32,
-    held_keys: ptr<function, array<Eight, KEY_LOADS>>,
-    held_values: ptr<function, array<Eight, VALUE_LOADS>>,
-) {}
+fn store_own(stores: bool, head_at: u32, lane: u32) {}
+
+fn with_own(row: u32, part: u32, held: Held) -> Held { return held; }

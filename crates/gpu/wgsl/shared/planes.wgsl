@@ -12,6 +12,9 @@
 // chunk_scales(row, chunk)         scale and offset of the first 16 values of a chunk of 32, then of the other 16
 // chunk_quants(row, chunk)         the quants of a chunk, four in each
 //
+// chunk_bytes(row, chunk)          the same as bytes, in formats whose quants are whole numbers; WIDE_BYTES says that they
+//                                  go beyond 127 and are not signed
+//
 // Chunks serve kernels that read whole rows: they take the fewest loads, and every index is a constant, so that
 // quants stay in registers.
 
@@ -39,6 +42,10 @@ fn pair_at(at: u32) -> vec2<u32> {
 fn plane0_pair(row: u32, pair: u32) -> vec2<u32> { return pair_at(plane0_at(row) + 2u * pair); }
 fn plane1_pair(row: u32, pair: u32) -> vec2<u32> { return pair_at(plane1_at(row) + 2u * pair); }
 fn plane2_pair(row: u32, pair: u32) -> vec2<u32> { return pair_at(plane2_at(row) + 2u * pair); }
+
+// A chunk as bytes: words 0, 2, 4 and 6 of it, and words 1, 3, 5 and 7, which is how the low and the high nibbles of a
+// quad come.
+struct Bytes { even: vec4<u32>, odd: vec4<u32> }
 
 // A chunk of unsigned bytes: words 0, 2, 4 and 6 of it, and words 1, 3, 5 and 7, which is how the low and the high
 // nibbles of a quad come.

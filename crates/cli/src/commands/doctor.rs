@@ -1,0 +1,156 @@
+//! `rullama doctor`: what the GPU of this machine can do, and whether it computes correctly.
+
+use std::collections::BTreeMap;
+
+use rullama_gemma::{Config, Outputs, text};
+use rullama_gguf::{MemorySource, Model};
+use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, measure_bandwidth};
+use rullama_synth::{Mix, SynthOptions};
+use serde_json::{Value, json};
+
+use crate::{arguments::DoctorArguments, failure::Failure, output};
+
+/// The steps whose kernels are shown: of decoding, and of a prompt.
+const STEPS: [(&str, u32); 2] = [("decode", 1), ("prompt", 512)];
+
+pub(super) async fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
+    let gpu = match Gpu::open(&GpuOptions::default()).await {
+        Ok(gpu) => gpu,
+        Err(error) => return no_gpu(error, arguments.json),
+    };
+    let examination = Examination {
+        kernels: kernels(&gpu).await?,
+        tests: self_tests(&gpu).await,
+        bandwidth: measure_bandwidth(&gpu).await?,
+        gpu,
+    };
+    if arguments.json {
+        output::json(&examination.json())?;
+    } else {
+        examination.print()?;
+    }
+    match examination.failed() {
+        0 => Ok(()),
+        count => Err(Failure::new(format!("{count} of the self-tests failed on this GPU"))
+            .hint("update its driver, or use --backend cpu")),
+    }
+}
+
+fn no_gpu(error: GpuError, json: bool) -> Result<(), Failure> {
+    if json {
+        let problem = json!({ "code": error.code(), "message": error.to_string() });
+        output::json(&json!({ "ok": false, "adapter": null, "problem": problem }))?;
+    }
+    Err(error.into())
+}
+
+/// Runs small cases with known answers: what they are called, and what went wrong.
+///
+/// To be connected: `rullama_gpu::self_test(gpu)` answers the same question for the kernels that a model would use.
+#[expect(clippy::unused_async, reason = "the tests wait for the GPU once they are connected")]
+async fn self_tests(_gpu: &Gpu) -> Vec<(String, Result<(), String>)> {
+    Vec::new()
+}
+
+/// A kernel that some step uses, and how often.
+struct Chosen {
+    step: &'static str,
+    kernel: String,
+    count: usize,
+}
+
+/// The kernels that are chosen for a small model with the structure of E2B. No weights are uploaded.
+async fn kernels(gpu: &Gpu) -> Result<Vec<Chosen>, Failure> {
+    let failed = |error| Failure::new("the model for the examination cannot be made").caused_by(error);
+    let options = SynthOptions { mix: Mix::Q4_K_M, vocabulary: Some(512), ..SynthOptions::default() };
+    let file = rullama_synth::tiny("tiny-e2b", &options).map_err(failed)?;
+    let model = Model::open(Box::new(MemorySource::new(file))).await?;
+    let graph = text(&model, &Config::read(&model)?, Outputs::Last)?;
+    let mut chosen = Vec::new();
+    for (step, rows) in STEPS {
+        let plan = GpuModel::plan(gpu, &model, &graph, &ModelOptions::default(), rows, 0).await?;
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for dispatch in plan.dispatches {
+            *counts.entry(dispatch.kernel).or_default() += 1;
+        }
+        chosen.extend(counts.into_iter().map(|(kernel, count)| Chosen { step, kernel, count }));
+    }
+    Ok(chosen)
+}
+
+/// Everything that was found out.
+struct Examination {
+    gpu: Gpu,
+    kernels: Vec<Chosen>,
+    tests: Vec<(String, Result<(), String>)>,
+    bandwidth: f64,
+}
+
+impl Examination {
+    fn failed(&self) -> usize {
+        self.tests.iter().filter(|(_, result)| result.is_err()).count()
+    }
+
+    fn json(&self) -> Value {
+        let profile = self.gpu.profile();
+        let kernel =
+            |chosen: &Chosen| json!({ "step": chosen.step, "kernel": chosen.kernel, "count": chosen.count });
+        let test = |(name, result): &(String, Result<(), String>)| json!({ "name": name, "passed": result.is_ok(), "detail": result.as_ref().err() });
+        json!({
+            "ok": self.failed() == 0,
+            "adapter": { "name": profile.name, "backend": profile.backend },
+            "limits": {
+                "largest_binding": profile.largest_binding,
+                "largest_buffer": profile.largest_buffer,
+                "workgroup_memory": profile.workgroup_memory,
+            },
+            "features": {
+                "subgroups": profile.subgroups,
+                "half_precision": profile.half_precision,
+                "timestamps": profile.timestamps,
+            },
+            "kernels": self.kernels.iter().map(kernel).collect::<Vec<_>>(),
+            "self_tests": self.tests.iter().map(test).collect::<Vec<_>>(),
+            "bandwidth_bytes_per_s": self.bandwidth,
+        })
+    }
+
+    fn print(&self) -> Result<(), Failure> {
+        let profile = self.gpu.profile();
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+        let subgroups = match profile.subgroups {
+            Some([smallest, largest]) if smallest == largest => format!("of {smallest} lanes"),
+            Some([smallest, largest]) => format!("of {smallest} to {largest} lanes"),
+            None => "no".to_owned(),
+        };
+        let rows = [
+            ("adapter", profile.name.clone()),
+            ("backend", profile.backend.clone()),
+            ("largest binding", output::size(profile.largest_binding)),
+            ("largest buffer", output::size(profile.largest_buffer)),
+            ("workgroup memory", output::size(profile.workgroup_memory.into())),
+            ("subgroups", subgroups),
+            ("half precision", yes(profile.half_precision)),
+            ("kernel clock", yes(profile.timestamps)),
+            ("bandwidth", format!("{:.1} GB/s", self.bandwidth / 1e9)),
+        ];
+        output::table(&rows.map(|(what, value)| vec![what.to_owned(), value]))?;
+        output::line("")?;
+        let mut rows = vec![["STEP", "COUNT", "KERNEL"].map(String::from).to_vec()];
+        for Chosen { step, kernel, count } in &self.kernels {
+            rows.push(vec![(*step).to_owned(), count.to_string(), kernel.clone()]);
+        }
+        output::table(&rows)?;
+        if self.tests.is_empty() {
+            return Ok(());
+        }
+        output::line("")?;
+        let mut rows = vec![["SELF-TEST", "RESULT"].map(String::from).to_vec()];
+        for (name, result) in &self.tests {
+            let result =
+                result.as_ref().map_or_else(|detail| format!("failed: {detail}"), |()| "passed".to_owned());
+            rows.push(vec![name.clone(), result]);
+        }
+        Ok(output::table(&rows)?)
+    }
+}

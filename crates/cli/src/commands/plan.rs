@@ -1,0 +1,94 @@
+//! What a step of a model does on the GPU of this machine: `rullama inspect --plan`.
+
+use rullama_gemma::{Config, Outputs, text};
+use rullama_gguf::Model;
+use rullama_gpu::{DispatchReport, GpuModel, ModelOptions, PlanReport};
+use serde_json::{Value, json};
+
+use crate::{engine, failure::Failure, output};
+
+/// A plan, for whom, and of what.
+pub(super) struct PlanListing {
+    device: String,
+    layers: usize,
+    report: PlanReport,
+}
+
+impl PlanListing {
+    /// What a step of `rows` tokens after `position` others would do. No weights are read.
+    pub(super) async fn of(model: &Model, rows: u32, position: u32) -> Result<Self, Failure> {
+        let config = Config::read(model)?;
+        let end = position.saturating_add(rows);
+        if end > config.context_length {
+            let most = config.context_length;
+            let message = format!("the step ends after {end} tokens; the model was made for {most}");
+            return Err(Failure::new(message).hint("give a smaller --position"));
+        }
+        let gpu = engine::open_gpu("a plan is made for a GPU").await?;
+        let graph = text(model, &config, Outputs::Last)?;
+        let options = ModelOptions::default();
+        let context = options.context.max(end).min(config.context_length);
+        let report = GpuModel::plan(&gpu, model, &graph, &options.context(context), rows, position).await?;
+        let device = gpu.profile().name.clone();
+        Ok(Self { device, layers: config.layers.len(), report })
+    }
+
+    /// Dispatches from the end of one layer to the end of the next, on average. Layers are not told apart otherwise: the
+    /// end of each is part of the next one's first dispatch.
+    fn per_layer(&self) -> Option<f64> {
+        let last_of = |layer: usize| {
+            let name = format!("layer{layer}.");
+            self.report.dispatches.iter().rposition(|dispatch| dispatch.what.starts_with(&name))
+        };
+        let between = self.layers.checked_sub(1).filter(|&layers| layers > 0)?;
+        let dispatches = last_of(between)? - last_of(0)?;
+        Some((100.0 * dispatches as f64 / between as f64).round() / 100.0)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let PlanReport { rows, position, dispatches, scratch_bytes, .. } = &self.report;
+        let dispatch = |dispatch: &DispatchReport| {
+            json!({
+                "what": dispatch.what,
+                "kernel": dispatch.kernel,
+                "workgroups": dispatch.workgroups,
+                "weight_bytes": dispatch.weight_bytes,
+            })
+        };
+        json!({
+            "device": self.device,
+            "rows": rows,
+            "position": position,
+            "dispatches": dispatches.iter().map(dispatch).collect::<Vec<_>>(),
+            "dispatch_count": dispatches.len(),
+            "dispatches_per_layer": self.per_layer(),
+            "weight_bytes": self.report.weight_bytes(),
+            "scratch_bytes": scratch_bytes,
+        })
+    }
+
+    pub(super) fn print(&self) -> Result<(), Failure> {
+        let report = &self.report;
+        let mut rows = vec![["WHAT", "WORKGROUPS", "WEIGHTS", "KERNEL"].map(String::from).to_vec()];
+        for dispatch in &report.dispatches {
+            let [x, y, z] = dispatch.workgroups;
+            let weights = match dispatch.weight_bytes {
+                0 => String::new(),
+                bytes => output::size(bytes),
+            };
+            let workgroups = format!("{x} × {y} × {z}");
+            rows.push(vec![dispatch.what.clone(), workgroups, weights, dispatch.kernel.clone()]);
+        }
+        output::table(&rows)?;
+        output::line("")?;
+        let totals = [
+            ("device", self.device.clone()),
+            ("step", format!("{} token(s) after {}", report.rows, report.position)),
+            ("dispatches", report.dispatches.len().to_string()),
+            ("per layer", self.per_layer().map_or("unknown".to_owned(), |count| format!("{count:.1}"))),
+            ("weights", format!("{} ({} bytes)", output::size(report.weight_bytes()), report.weight_bytes())),
+            ("scratch", format!("{} ({} bytes)", output::size(report.scratch_bytes), report.scratch_bytes)),
+        ];
+        Ok(output::table(&totals.map(|(what, value)| vec![what.to_owned(), value]))?)
+    }
+}

@@ -1,0 +1,193 @@
+//! What needs a GPU: the default backend, `inspect --plan`, `bench`, `doctor`, and how it is told that there is none.
+//!
+//! Software adapters compile each kernel for long, so there are few of these; whether the GPU is right is a matter for
+//! the engine's tests.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+fn model(name: &str) -> String {
+    format!("{}/../../testdata/gguf/{name}.gguf", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rullama(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
+    command.args(arguments).env("OLLAMA_MODELS", "/nonexistent").envs(environment.iter().copied());
+    command.output().unwrap()
+}
+
+fn json_of(arguments: &[&str]) -> Value {
+    let output = rullama(arguments, &[]);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn replies_come_from_the_gpu_unless_told_otherwise() {
+    let micro = model("micro-e2b-Q8_0");
+    let say = |more: &[&str]| {
+        let arguments = ["generate", &micro, "--ids", "2,610,483", "--temperature", "0", "--max-tokens", "4"];
+        json_of(&[&arguments[..], &["--ignore-eos", "--json"], more].concat())["ids"].clone()
+    };
+    let ids = say(&[]);
+    assert_eq!(ids.as_array().unwrap().len(), 4);
+    assert_eq!(ids, say(&["--backend", "cpu"]));
+}
+
+#[test]
+fn plans_are_listed_with_their_totals() {
+    let micro = model("micro-e2b-Q8_0");
+    let plan = |more: &[&str]| {
+        let arguments = [&["inspect", &micro, "--plan", "--json"], more].concat();
+        json_of(&arguments)["plan"].clone()
+    };
+    let decode = plan(&[]);
+    let dispatches = decode["dispatches"].as_array().unwrap();
+    assert_eq!((&decode["rows"], &decode["position"]), (&json!(1), &json!(0)));
+    assert_eq!(decode["dispatch_count"], dispatches.len());
+    let bytes: u64 = dispatches.iter().map(|dispatch| dispatch["weight_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(decode["weight_bytes"], bytes);
+    assert!(bytes > 1_000_000 && decode["scratch_bytes"].as_u64().unwrap() > 0);
+    let per_layer = decode["dispatches_per_layer"].as_f64().unwrap();
+    assert!(per_layer > 4.0 && per_layer < 10.0, "{per_layer}");
+    for dispatch in dispatches {
+        assert!(!dispatch["what"].as_str().unwrap().is_empty());
+        assert!(!dispatch["kernel"].as_str().unwrap().is_empty());
+        assert_eq!(dispatch["workgroups"].as_array().unwrap().len(), 3);
+    }
+
+    let prompt = plan(&["--rows", "100", "--position", "40"]);
+    assert_eq!((&prompt["rows"], &prompt["position"]), (&json!(100), &json!(40)));
+    assert!(prompt["scratch_bytes"].as_u64() > decode["scratch_bytes"].as_u64());
+
+    let output = rullama(&["inspect", &micro, "--plan", "--rows", "4"], &[]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    for expected in
+        ["WORKGROUPS", "logits", "\nstep        4 token(s) after 0\n", "\ndispatches  ", "\nscratch  "]
+    {
+        assert!(said.contains(expected), "`{expected}` is missing in:\n{said}");
+    }
+    for wrong in [&["--rows", "0"][..], &["--rows", "513"], &["--position", "999999999"]] {
+        let output = rullama(&[&["inspect", &micro, "--plan"], wrong].concat(), &[]);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{wrong:?}");
+    }
+    assert_eq!(rullama(&["inspect", &micro, "--rows", "4"], &[]).status.code(), Some(2), "rows of what?");
+}
+
+#[test]
+fn speed_is_measured_at_each_depth() {
+    let micro = model("micro-e2b-Q8_0");
+    let small = ["--prompt", "16", "--generate", "4", "--depth", "0,8", "--repeat", "2", "--json"];
+    let found = json_of(&[&["bench", &micro, "--profile"], &small[..]].concat());
+    assert_eq!((&found["model"], &found["backend"]), (&json!("micro-e2b-Q8_0"), &json!("gpu")));
+    assert!(!found["device"].as_str().unwrap().is_empty());
+    assert!(
+        found["load_ms"].as_f64().unwrap() > 0.0 && found["bandwidth_bytes_per_s"].as_f64().unwrap() > 1e7
+    );
+    let results = found["results"].as_array().unwrap();
+    assert_eq!(results.iter().map(|result| &result["depth"]).collect::<Vec<_>>(), [&json!(0), &json!(8)]);
+    for result in results {
+        assert_eq!((&result["prompt_tokens"], &result["generate_tokens"]), (&json!(16), &json!(4)));
+        for rate in [&result["prompt_tps"], &result["generate_tps"]] {
+            assert!(
+                rate["mean"].as_f64().unwrap() > 0.0 && rate["stddev"].as_f64().unwrap() >= 0.0,
+                "{result}"
+            );
+        }
+        // The time to the first token is that of the prompt.
+        let (first, rate) = (&result["first_token_ms"], &result["prompt_tps"]["mean"]);
+        assert!((first.as_f64().unwrap() * rate.as_f64().unwrap() / 16e3 - 1.0).abs() < 0.5, "{result}");
+        assert!(result["dispatches_per_token"].as_u64().unwrap() > 20);
+        let share = result["weight_bytes_per_token"].as_f64().unwrap()
+            * result["generate_tps"]["mean"].as_f64().unwrap()
+            / found["bandwidth_bytes_per_s"].as_f64().unwrap();
+        assert!((result["bandwidth_share"].as_f64().unwrap() - share).abs() < 1e-9);
+    }
+    let profiles = found["profile"].as_array().unwrap();
+    let sizes: Vec<_> =
+        profiles.iter().map(|profile| (profile["depth"].as_u64(), profile["rows"].as_u64())).collect();
+    assert_eq!(sizes, [(0, 1), (0, 16), (8, 1), (8, 16)].map(|(depth, rows)| (Some(depth), Some(rows))));
+    let kernels = profiles[0]["kernels"].as_array().unwrap();
+    let count: u64 = kernels.iter().map(|kernel| kernel["count"].as_u64().unwrap()).sum();
+    assert_eq!(results[0]["dispatches_per_token"], count);
+    let times: Vec<f64> = kernels.iter().map(|kernel| kernel["seconds"].as_f64().unwrap()).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
+}
+
+#[test]
+fn speed_is_measured_on_the_cpu() {
+    let micro = model("micro-e2b-Q8_0");
+    let small = ["bench", &micro, "--backend", "cpu", "--prompt", "0", "--generate", "4", "--repeat", "1"];
+    let arguments = [&small[..], &["--depth", "0"]].concat();
+    let found = json_of(&[&arguments[..], &["--json"]].concat());
+    let result = &found["results"][0];
+    assert_eq!((&found["backend"], &found["bandwidth_bytes_per_s"]), (&json!("cpu"), &Value::Null));
+    assert_eq!((&result["prompt_tps"], &result["first_token_ms"]), (&Value::Null, &Value::Null));
+    assert!(result["generate_tps"]["mean"].as_f64().unwrap() > 0.0);
+    assert_eq!(result["generate_tps"]["stddev"], 0.0);
+    let said = String::from_utf8(rullama(&arguments, &[]).stdout).unwrap();
+    assert!(said.contains("GENERATE 4") && said.contains(" tok/s"), "{said}");
+    let output = rullama(&[&arguments[..], &["--profile"]].concat(), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    // What is measured has to fit.
+    assert_eq!(
+        rullama(&[&small[..], &["--depth", "40", "--context", "32"]].concat(), &[]).status.code(),
+        Some(1)
+    );
+}
+
+#[test]
+fn the_doctor_describes_the_gpu() {
+    let found = json_of(&["doctor", "--json"]);
+    assert_eq!(found["ok"], true);
+    assert!(!found["adapter"]["name"].as_str().unwrap().is_empty());
+    assert!(found["limits"]["largest_binding"].as_u64().unwrap() >= 128 << 20);
+    assert!(found["features"]["half_precision"].is_boolean());
+    assert!(found["self_tests"].is_array() && found["bandwidth_bytes_per_s"].as_f64().unwrap() > 1e7);
+    let kernels = found["kernels"].as_array().unwrap();
+    for step in ["decode", "prompt"] {
+        assert!(kernels.iter().any(|kernel| kernel["step"] == step), "{step}");
+    }
+    let said = String::from_utf8(rullama(&["doctor"], &[]).stdout).unwrap();
+    assert!(said.contains("adapter ") && said.contains("bandwidth ") && said.contains("KERNEL"), "{said}");
+}
+
+/// Drivers are found by these variables, of which older loaders know the second only.
+#[cfg(target_os = "linux")]
+#[test]
+fn where_there_is_no_gpu_that_is_said() {
+    let micro = model("micro-e2b-Q8_0");
+    let hidden = [("VK_DRIVER_FILES", "/nonexistent"), ("VK_ICD_FILENAMES", "/nonexistent")];
+    for (arguments, hint) in [
+        (&["generate", &micro, "--ids", "2"][..], "--backend cpu"),
+        (&["run", &micro], "--backend cpu"),
+        (&["bench", &micro], "--backend cpu"),
+        (&["inspect", &micro, "--plan"], "install a driver"),
+        (&["parity", &micro], "install a driver"),
+        (&["doctor"], "install a driver"),
+    ] {
+        let output = rullama(arguments, &hidden);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        assert!(said.contains("error: no GPU adapter was found: ") && said.contains("\nhint: "), "{said}");
+        assert!(said.contains(hint) && !said.contains("not compiled in"), "{said}");
+    }
+    let output = rullama(&["doctor", "--json"], &hidden);
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!((&found["ok"], &found["problem"]["code"]), (&json!(false), &json!("device.unavailable")));
+    // What needs no GPU goes on.
+    let logits = tempfile::tempdir().unwrap();
+    let path = logits.path().join("logits.npy");
+    let arguments = ["logits", &micro, "--ids", "2", "--out", path.to_str().unwrap()];
+    assert!(rullama(&arguments, &hidden).status.success());
+    assert!(
+        rullama(&["generate", &micro, "--ids", "2", "--max-tokens", "1", "--backend", "cpu"], &hidden)
+            .status
+            .success()
+    );
+}

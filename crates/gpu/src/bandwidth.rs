@@ -1,0 +1,113 @@
+//! How fast a kernel can read memory: what the speed of decoding is measured by, because each token reads the weights
+//! once.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    Gpu, GpuError, Kernel, KernelSpec,
+    lab::{Lab, Prepared},
+};
+
+/// Lanes of a workgroup: the most that WebGPU guarantees.
+const LANES: u32 = 256;
+
+/// Runs of loads of a workgroup.
+const PASSES: u32 = 1;
+
+/// Bytes that a workgroup reads.
+const WORKGROUP_BYTES: u64 = 16 * 8 * LANES as u64 * PASSES as u64;
+
+/// The most workgroups along an axis that WebGPU guarantees.
+const MOST_WORKGROUPS: u64 = 65_535;
+
+/// What is read first. Adapters made of software, for which this takes long, are not asked for more.
+const SMALL: u64 = 64 << 20;
+
+/// What is read of a GPU: far more than its caches hold.
+const LARGE: u64 = 1 << 30;
+
+/// An adapter that takes longer for the small buffer is measured well enough by that.
+const LONG: Duration = Duration::from_millis(8);
+
+/// How long a round should take, so that submitting it does not count.
+const ROUND: f64 = 0.02;
+
+/// The most times that a round reads the buffer.
+const MOST_TIMES: usize = 64;
+
+/// Rounds of which the best counts: other work may slow some down, nothing speeds one up.
+const ROUNDS: u32 = 5;
+
+/// Bytes a second that a kernel reads from a large buffer, the best of several rounds.
+///
+/// The buffer has up to 1 GiB, within the limits of the adapter, and is given back at the end. It takes a fraction of a
+/// second. Not for browsers, where nobody can wait for the GPU.
+pub async fn measure_bandwidth(gpu: &Gpu) -> Result<f64, GpuError> {
+    let small = Reading::new(gpu, SMALL).await?.ok_or_else(|| GpuError::TooLarge {
+        what: "the buffer that is read to measure bandwidth".to_owned(),
+        bytes: SMALL,
+        limit: gpu.largest_binding(),
+    })?;
+    if small.once()? > LONG.as_secs_f64() {
+        return small.best();
+    }
+    // Half of what the adapter allows leaves room for whatever else is there.
+    let bytes = LARGE.min(gpu.profile().largest_buffer / 2).max(SMALL);
+    match Reading::new(gpu, bytes).await? {
+        Some(large) => large.best(),
+        None => small.best(),
+    }
+}
+
+/// A buffer and the kernel that reads it.
+struct Reading<'g> {
+    gpu: &'g Gpu,
+    lab: Lab<'g>,
+    /// The same kernel, as often as a round may run it.
+    kernels: Vec<Prepared>,
+    bytes: u64,
+}
+
+impl<'g> Reading<'g> {
+    /// A buffer of up to so many bytes; nothing if there is no memory for it.
+    async fn new(gpu: &'g Gpu, bytes: u64) -> Result<Option<Self>, GpuError> {
+        let most = gpu.largest_binding().min(MOST_WORKGROUPS * WORKGROUP_BYTES);
+        let workgroups = bytes.min(most) / WORKGROUP_BYTES;
+        let bytes = workgroups * WORKGROUP_BYTES;
+        let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let lab = Lab::new(gpu);
+        let (x, y) = (lab.zeros(bytes), lab.words(&[0; 4]));
+        if scope.pop().await.is_some() {
+            return Ok(None);
+        }
+        let spec = KernelSpec::new(Kernel::Read).constant("LANES", LANES).constant("PASSES", PASSES);
+        let workgroups = [workgroups as u32, 1, 1];
+        let kernel = |_| lab.prepare(&spec, &[0], &[("x", &x), ("y", &y)], workgroups);
+        let kernels = (0..MOST_TIMES).map(kernel).collect();
+        Ok(Some(Self { gpu, lab, kernels, bytes }))
+    }
+
+    /// Seconds that reading it `times` times takes.
+    fn seconds(&self, times: usize) -> Result<f64, GpuError> {
+        let started = Instant::now();
+        self.lab.run(&self.kernels[..times], [1, 0]);
+        self.gpu.poll(wgpu::PollType::wait_indefinitely())?;
+        Ok(started.elapsed().as_secs_f64())
+    }
+
+    /// Seconds that reading it takes, after a first time in which the buffer is cleared.
+    fn once(&self) -> Result<f64, GpuError> {
+        self.seconds(1)?;
+        self.seconds(1)
+    }
+
+    /// Bytes a second, in the best of several rounds.
+    fn best(&self) -> Result<f64, GpuError> {
+        let times = ((ROUND / self.once()?).ceil() as usize).clamp(1, MOST_TIMES);
+        let mut best = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            best = best.min(self.seconds(times)? / times as f64);
+        }
+        Ok(self.bytes as f64 / best)
+    }
+}

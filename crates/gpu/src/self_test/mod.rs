@@ -1,0 +1,291 @@
+//! Known cases that kernels answer before a model is trusted to them.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `cases` | a model of a few tensors, and graphs over it that use every family of kernels |
+//! | `answers` | what these graphs compute, by the CPU reference |
+//!
+//! A driver may miscompile a kernel, or a GPU count its lanes otherwise than kernels take for granted. Then replies would
+//! be nonsense, silently. Where answers are wrong, the next safer kernels are tried: without subgroups, then without
+//! fusion; and whoever loads a model can tell.
+
+mod answers;
+mod cases;
+
+use std::{fmt, rc::Rc};
+
+use crate::{
+    CacheFormat, Gpu, GpuError, GpuModel, ModelOptions, Sampling, kernel::Pipelines, lab::SampleLab,
+};
+use cases::Case;
+
+/// How far an answer may be from the known one, relative to the largest value. Wrong answers are wrong by far.
+const TOLERANCE: f32 = 0.01;
+
+/// Which kernels are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Variant {
+    /// Lanes of a subgroup, where kernels let them talk to each other.
+    pub(crate) subgroup: Option<u32>,
+    /// Whether operations are fused.
+    pub(crate) fused: bool,
+}
+
+/// What a family of kernels answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SelfTestResult {
+    /// What was computed.
+    pub name: String,
+    /// Whether the answer was right.
+    pub passed: bool,
+    /// How near it was, or what else was found.
+    pub detail: String,
+}
+
+impl fmt::Display for SelfTestResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.detail)
+    }
+}
+
+/// Something that is done in a safer way, because the GPU answered wrongly when it was done in the best.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fallback {
+    /// Lanes of a subgroup do not talk to each other.
+    NoSubgroups {
+        /// What went wrong when they did.
+        failed: Vec<SelfTestResult>,
+    },
+    /// Every operation is a dispatch of its own.
+    Unfused {
+        /// What went wrong with fused ones.
+        failed: Vec<SelfTestResult>,
+    },
+    /// Tokens are chosen by the host.
+    ChoosingOnHost {
+        /// What went wrong on the GPU.
+        failed: Vec<SelfTestResult>,
+    },
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, failed) = match self {
+            Self::NoSubgroups { failed } => ("subgroups are not used", failed),
+            Self::Unfused { failed } => ("operations are not fused", failed),
+            Self::ChoosingOnHost { failed } => ("tokens are chosen by the host", failed),
+        };
+        f.write_str(what)?;
+        failed.iter().enumerate().try_for_each(|(index, result)| {
+            f.write_str(if index == 0 { ": " } else { "; " })?;
+            result.fmt(f)
+        })
+    }
+}
+
+/// What a self-test decided.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) variant: Variant,
+    pub(crate) fallbacks: Vec<Fallback>,
+}
+
+/// Lets every family of kernels answer a known case, in the form that the GPU's features select.
+///
+/// # Errors
+///
+/// If the GPU is lost or has no memory for a few hundred kilobytes. Wrong answers are results.
+pub async fn self_test(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
+    let mut results = computed(gpu, Variant { subgroup: gpu.profile().subgroup(), fused: true }).await?;
+    results.extend(chosen(gpu).await?);
+    Ok(results)
+}
+
+/// The kernels that a GPU can be trusted with. The first time, they are tested.
+pub(crate) async fn trusted(gpu: &Gpu) -> Result<Variant, GpuError> {
+    if gpu.options().self_test && gpu.verdict().get().is_none() {
+        let verdict = judge(gpu).await?;
+        // Somebody else may have been faster; the answers are the same.
+        let _ = gpu.verdict().set(verdict);
+    }
+    Ok(gpu.variant())
+}
+
+async fn judge(gpu: &Gpu) -> Result<Verdict, GpuError> {
+    let mut variant = Variant { subgroup: gpu.profile().subgroup(), fused: true };
+    let mut fallbacks = Vec::new();
+    loop {
+        let mut failed = computed(gpu, variant).await?;
+        failed.retain(|result| !result.passed);
+        if failed.is_empty() {
+            break;
+        }
+        if variant.subgroup.is_some() {
+            variant.subgroup = None;
+            fallbacks.push(Fallback::NoSubgroups { failed });
+        } else if variant.fused {
+            variant.fused = false;
+            fallbacks.push(Fallback::Unfused { failed });
+        } else {
+            return Err(GpuError::Unreliable { failed });
+        }
+    }
+    let mut failed = chosen(gpu).await?;
+    failed.retain(|result| !result.passed);
+    if !failed.is_empty() {
+        fallbacks.push(Fallback::ChoosingOnHost { failed });
+    }
+    Ok(Verdict { variant, fallbacks })
+}
+
+/// What plans compute.
+async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, GpuError> {
+    let model = cases::model().await;
+    let pipelines = Rc::new(Pipelines::new(gpu));
+    let mut results = Vec::new();
+    for case in cases::all() {
+        let options = ModelOptions::default().context(case.tokens()).cache(CacheFormat::F16);
+        let (pipelines, gpu, graph) = (pipelines.clone(), gpu.clone(), (case.graph)());
+        let silent = &mut |_, _| {};
+        let loaded = GpuModel::load_as(variant, pipelines, gpu, &model, graph, options, silent).await?;
+        match steps(&case, &Rc::new(loaded)).await {
+            Ok(found) => results.extend(case.compare(&found)),
+            // Kernels that cannot be made, or run, are as bad as those that compute something else.
+            Err(error @ (GpuError::Refused { .. } | GpuError::Unsupported { .. })) => {
+                results.push(SelfTestResult {
+                    name: case.name.to_owned(),
+                    passed: false,
+                    detail: error.to_string(),
+                });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if variant.fused && gpu.options().distrust_fused {
+        for result in &mut results {
+            (result.passed, result.detail) = (false, "distrusted".to_owned());
+        }
+    }
+    Ok(results)
+}
+
+/// The rows of a case.
+async fn steps(case: &Case, model: &Rc<GpuModel>) -> Result<Vec<f32>, GpuError> {
+    let mut state = model.state()?;
+    let mut found = Vec::new();
+    let mut position = 0;
+    for &rows in case.steps {
+        let ids: Vec<u32> = (position..position + rows).map(cases::token).collect();
+        found.extend(state.step(&ids).await?);
+        position += rows;
+    }
+    Ok(found)
+}
+
+impl Case {
+    /// Compares what was found with what is known, apart for steps of one row and of many.
+    fn compare(&self, found: &[f32]) -> Vec<SelfTestResult> {
+        let last = self.tokens() - 1;
+        [("many rows", false), ("one row", true)]
+            .into_iter()
+            .map(|(rows, one)| {
+                let answers = self.answers.iter().filter(|(position, _)| (*position == last) == one);
+                let (mut worst, mut largest) = ((0.0, String::new()), f32::MIN_POSITIVE);
+                for &(position, expected) in answers {
+                    let row = &found[position as usize * expected.len()..];
+                    for (column, (&found, expected)) in row.iter().zip(expected).enumerate() {
+                        largest = expected.abs().max(largest);
+                        // Nothing is as far away as what is not a number.
+                        let apart = (found - expected).abs();
+                        let apart = if apart.is_nan() { f32::INFINITY } else { apart };
+                        if apart > worst.0 {
+                            let place = format!("{found} at {position}, {column}; {expected} was expected");
+                            worst = (apart, place);
+                        }
+                    }
+                }
+                let error = worst.0 / largest;
+                let passed = error <= TOLERANCE;
+                let mut detail = format!("normalised error {error:.1e}, allowed {TOLERANCE:.0e}");
+                if !passed {
+                    detail = format!("{detail}: {}", worst.1);
+                }
+                SelfTestResult { name: format!("{}, {rows}", self.name), passed, detail }
+            })
+            .collect()
+    }
+}
+
+/// What sampling chooses.
+async fn chosen(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
+    let logits = cases::logits();
+    let mut lab = SampleLab::new(gpu, logits.len() as u32)?;
+    let mut results = Vec::new();
+    for (name, sampling, expected) in choices() {
+        lab.begin(&sampling, &[])?;
+        let (passed, detail) = match lab.choose(&logits, expected.len()).await {
+            Ok(chosen) => {
+                let tokens: Vec<u32> = chosen.iter().map(|chosen| chosen.token).collect();
+                (tokens == expected, format!("tokens {tokens:?}; {expected:?} were expected"))
+            }
+            Err(error @ GpuError::Refused { .. }) => (false, error.to_string()),
+            Err(error) => return Err(error),
+        };
+        results.push(SelfTestResult { name: name.to_owned(), passed, detail });
+    }
+    Ok(results)
+}
+
+fn choices() -> [(&'static str, Sampling, &'static [u32]); 2] {
+    let drawn = Sampling {
+        temperature: 0.7,
+        bias: Vec::new(),
+        repeat_last_n: 0,
+        repeat_penalty: 1.0,
+        frequency_penalty: 0.0,
+        presence_penalty: 0.0,
+        top_k: 20,
+        top_p: 1.0,
+        min_p: 0.0,
+        random: [1, 2, 3, 4],
+    };
+    let greedy = Sampling { temperature: 0.0, ..drawn.clone() };
+    [("greedy choice", greedy, &answers::GREEDY), ("drawn choice", drawn, &answers::DRAWN)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Draws from the likeliest twenty, as the definition says.
+    #[test]
+    fn choices_are_those_of_the_definition() {
+        let logits = cases::logits();
+        let mut order: Vec<usize> = (0..logits.len()).collect();
+        order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+        assert_eq!(answers::GREEDY, [order[0] as u32]);
+        let weight = |id: usize| f64::from((logits[id] - logits[order[0]]) / 0.7).exp();
+        let all: f64 = order[..20].iter().map(|&id| weight(id)).sum();
+        let [mut a, mut b, mut c, mut d] = [1_u32, 2, 3, 4];
+        let mut word = || {
+            let word = a.wrapping_add(d).rotate_left(7).wrapping_add(a);
+            let shifted = b << 9;
+            (c, d) = (c ^ a, d ^ b);
+            (b, a) = (b ^ c, a ^ d);
+            (c, d) = (c ^ shifted, d.rotate_left(11));
+            u64::from(word)
+        };
+        let drawn = answers::DRAWN.map(|_| {
+            let (high, low) = (word(), word());
+            let mut rest = all * ((high << 32 | low) >> 11) as f64 / (1_u64 << 53) as f64;
+            let found = order[..20].iter().find(|&&id| {
+                rest -= weight(id);
+                rest < 0.0
+            });
+            *found.unwrap() as u32
+        });
+        assert_eq!(answers::DRAWN, drawn);
+    }
+}

@@ -1,0 +1,141 @@
+//! What does not fit is refused before it is read, and memory that runs out is an error like others.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::rc::Rc;
+
+use rullama_gemma::{Config, Outputs, text};
+use rullama_gguf::{MemorySource, Model};
+use rullama_gpu::{Bound, Budget, CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions};
+
+fn open(options: &GpuOptions) -> Gpu {
+    pollster::block_on(Gpu::open(&options.clone().without_self_test()))
+        .expect("these tests need an adapter; a software one such as lavapipe will do")
+}
+
+fn file(name: &str) -> Model {
+    let path = format!("{}/../../testdata/gguf/{name}.gguf", env!("CARGO_MANIFEST_DIR"));
+    let source = MemorySource::named(name, std::fs::read(path).unwrap());
+    pollster::block_on(Model::open(Box::new(source))).unwrap()
+}
+
+fn load(gpu: &Gpu, model: &Model, options: &ModelOptions) -> Result<GpuModel, GpuError> {
+    let graph = text(model, &Config::read(model).unwrap(), Outputs::Last).unwrap();
+    let mut read = false;
+    let progress = &mut |done: u64, _| read |= done > 0;
+    let loaded = pollster::block_on(GpuModel::load(gpu.clone(), model, graph, options.clone(), progress));
+    assert_eq!(read, loaded.is_ok(), "weights are read if they fit");
+    loaded
+}
+
+/// The error of a load that does not fit.
+fn refused(gpu: &Gpu, model: &Model, options: &ModelOptions) -> (Budget, Bound, Option<u32>, String) {
+    match load(gpu, model, options) {
+        Err(error @ GpuError::OutOfBudget { .. }) => {
+            let text = error.to_string();
+            assert_eq!(error.code(), "memory.too_large");
+            let GpuError::OutOfBudget { budget, bound, largest_context } = error else { unreachable!() };
+            (budget, bound, largest_context, text)
+        }
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it fits"),
+    }
+}
+
+#[test]
+fn the_largest_context_that_fits_is_told() {
+    let gpu = open(&GpuOptions::default());
+    let model = file("tiny-e2b-Q4_K_M");
+    let options = |context: u32| ModelOptions::default().context(context).cache(CacheFormat::F16);
+    let loaded = load(&gpu, &model, &options(4096)).unwrap();
+    let all = *loaded.budget();
+    assert_eq!(all.weights, loaded.weight_bytes());
+    assert_eq!(all.total(), all.weights + all.caches + all.scratch + all.staging);
+    assert!([all.caches, all.scratch, all.staging].iter().all(|&bytes| bytes > 0), "{all:?}");
+
+    // All of it, and a byte less.
+    load(&gpu, &model, &options(4096).memory(all.total())).unwrap();
+    for missing in [1, all.caches / 3] {
+        let memory = all.total() - missing;
+        let (budget, bound, largest, text) = refused(&gpu, &model, &options(4096).memory(memory));
+        assert_eq!((budget, &bound), (all, &Bound::Memory { allowed: memory }));
+        let largest = largest.unwrap();
+        assert!(text.contains("at a context of 4096") && text.contains("(weights "), "{text}");
+        assert!(text.ends_with(&format!("a context of {largest} fits")), "{text}");
+        assert!(largest < 4096);
+        load(&gpu, &model, &options(largest).memory(memory)).unwrap();
+        let (.., next, _) = refused(&gpu, &model, &options(largest + 1).memory(memory));
+        assert_eq!(next, Some(largest), "no larger one fits");
+    }
+
+    let (.., largest, text) = refused(&gpu, &model, &options(4096).memory(all.weights));
+    assert_eq!(largest, None);
+    assert!(text.ends_with("no context fits"), "{text}");
+}
+
+#[test]
+fn a_cache_is_no_larger_than_a_binding() {
+    let gpu = open(&GpuOptions::default().floor());
+    let model = file("micro-e2b-F16");
+    let options = |context: u32| ModelOptions::default().context(context).cache(CacheFormat::F32);
+    let (_, bound, largest, text) = refused(&gpu, &model, &options(8_000_000));
+    let Bound::Binding { what, bytes, allowed } = bound else { panic!("{bound:?}") };
+    assert!(what.starts_with("the cache of layer"), "{what}");
+    assert!(bytes > allowed && allowed == gpu.profile().largest_binding);
+    let largest = largest.unwrap();
+    assert_eq!(u64::from(largest), allowed / (bytes / 8_000_000), "{text}");
+    load(&gpu, &model, &options(largest)).unwrap();
+}
+
+/// Sessions, until the process may have no more memory. The sessions before go on, and room that is given back can be
+/// used again.
+#[test]
+#[ignore = "needs a process with little memory: the next test makes one"]
+fn sessions_until_memory_ends() {
+    let gpu = open(&GpuOptions::default());
+    let model = file("micro-e2b-F16");
+    let (.., largest, _) =
+        refused(&gpu, &model, &ModelOptions::default().context(8_000_000).cache(CacheFormat::F32));
+    let options = ModelOptions::default().context(largest.unwrap()).cache(CacheFormat::F32);
+    let loaded = Rc::new(load(&gpu, &model, &options).unwrap());
+    let mut first = loaded.state().unwrap();
+    let before = pollster::block_on(first.step(&[2, 610, 483])).unwrap();
+    for _ in 0..2 {
+        let mut others = Vec::new();
+        let error = loop {
+            match loaded.state() {
+                Ok(state) => others.push(state),
+                Err(error) => break error,
+            }
+            assert!(others.len() < 100, "memory ends");
+        };
+        let GpuError::OutOfMemory { what, bytes } = &error else { panic!("{error:?}") };
+        assert!(what.starts_with("the cache of layer") && bytes.is_some(), "{error}");
+        assert_eq!(error.code(), "memory.exhausted");
+        assert!(!others.is_empty(), "what was given back can be used again");
+        first.truncate(0);
+        assert_eq!(pollster::block_on(first.step(&[2, 610, 483])).unwrap(), before, "it goes on");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_that_runs_out_is_an_error() {
+    // A software adapter takes its memory from the process, which may have five gigabytes.
+    let gpu = open(&GpuOptions::default());
+    if !gpu.profile().name.contains("llvmpipe") {
+        return;
+    }
+    let test = std::env::current_exe().unwrap();
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -v 5000000 && exec \"$0\" --ignored --exact sessions_until_memory_ends --nocapture",
+        ])
+        .arg(test)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("1 passed"), "{text}");
+}
