@@ -12,6 +12,7 @@ use rullama_graph::{AttendShape, Mask};
 use crate::{
     CacheFormat, Fragment, Kernel, KernelSpec, Tiles,
     attention::{self, RowAttention},
+    bandwidth::read_spec,
     lab::SampleLab,
     lower::{RowProduct, RowShape, plain_spec},
     weights::pack::PACKED_FORMATS,
@@ -34,6 +35,7 @@ impl KernelSpec {
     /// Every recipe that lowering can come up with, on any device.
     pub fn every() -> Vec<Self> {
         let mut specs = plain();
+        specs.push(read_spec());
         specs.extend(rows());
         specs.extend(tiles());
         specs.extend(attention());
