@@ -68,11 +68,6 @@ struct Reading<'g> {
     bytes: u64,
 }
 
-/// The kernel that reads.
-pub(crate) fn read_spec() -> KernelSpec {
-    KernelSpec::new(Kernel::Read).constant("LANES", LANES).constant("PASSES", PASSES)
-}
-
 impl<'g> Reading<'g> {
     /// A buffer of up to so many bytes; nothing if there is no memory for it.
     async fn new(gpu: &'g Gpu, bytes: u64) -> Result<Option<Self>, GpuError> {
@@ -85,7 +80,7 @@ impl<'g> Reading<'g> {
         if scope.pop().await.is_some() {
             return Ok(None);
         }
-        let spec = read_spec();
+        let spec = KernelSpec::new(Kernel::Read).constant("LANES", LANES).constant("PASSES", PASSES);
         let workgroups = [workgroups as u32, 1, 1];
         let kernel = |_| lab.prepare(&spec, &[0], &[("x", &x), ("y", &y)], workgroups);
         let kernels = (0..MOST_TIMES).map(kernel).collect();
