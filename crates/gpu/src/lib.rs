@@ -1,6 +1,6 @@
 //! Graphs on the GPU, through wgpu: Vulkan, Metal, DX12, and WebGPU in a browser.
 //!
-//! A graph is lowered once to a [`Plan`]: a flat list of dispatches with their pipelines and bind groups. A step writes
+//! A graph is lowered once to a plan: a flat list of dispatches with their pipelines and bind groups. A step writes
 //! a few numbers and replays it. Kernels are plain WGSL, put together from a body and a fragment for each of its
 //! slots, and need nothing that WebGPU does not guarantee: no subgroups, no `shader-f16`, 128 MiB bindings, 16 KiB of
 //! workgroup memory.

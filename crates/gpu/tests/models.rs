@@ -12,6 +12,7 @@ use rullama_gemma::Outputs;
 use rullama_gguf::Model;
 use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions, Sampling};
 use rullama_reference::KvFormat;
+use rullama_synth::{Mix, SynthOptions};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
@@ -232,6 +233,40 @@ fn dense_with_keys_as_values() {
 #[test]
 fn mixture_of_experts() {
     check("tiny-moe-Q4_K_M", "tiny-moe-Q4_K_M");
+}
+
+/// The structure of every released size, with random weights: logits, and 64 tokens of which each is the reference's where
+/// that is in no doubt.
+#[test]
+fn every_size() {
+    let gpu = gpu(&GpuOptions::default());
+    for name in ["tiny-e2b", "tiny-e4b", "tiny-12b", "tiny-26b-a4b", "tiny-31b"] {
+        let options = SynthOptions { mix: Mix::Q4_K_M, vocabulary: Some(512), ..SynthOptions::default() };
+        let model = common::from_bytes(name, rullama_synth::tiny(name, &options).unwrap());
+        let ids: Vec<u32> = (0..80).map(|index| 5 + index * 37 % 500).collect();
+        let mut reference = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32);
+        let mut state = loaded(&gpu, &model, Outputs::All, CacheFormat::F32).state().unwrap();
+        let mut next = ids.clone();
+        let mut found = read(&mut state, &next[..9], 3);
+        found.extend(read(&mut state, &next[9..], 512));
+        let mut clear = 0;
+        for token in 0..=64 {
+            let expected = reference.step(&next);
+            let apart = apart(&found, &expected);
+            assert!(apart <= LOGITS, "{name}, token {token}: {apart} apart");
+            let last = &expected[expected.len() - 512..];
+            let best = argmax(last);
+            let others = last.iter().enumerate().filter(|(id, _)| *id != best as usize);
+            let second = others.map(|(_, logit)| *logit).fold(f32::NEG_INFINITY, f32::max);
+            if last[best as usize] - second > 2.0 * apart {
+                assert_eq!(argmax(&found[found.len() - 512..]), best, "{name}, token {token}");
+                clear += 1;
+            }
+            next = vec![best];
+            found = step(&mut state, &next);
+        }
+        assert!(clear > 50, "{name}: only {clear} tokens were clear");
+    }
 }
 
 /// The root of the mean squared difference.

@@ -9,6 +9,8 @@ use crate::{
 };
 
 const EPS: f32 = 1e-6;
+/// Of norms whose result is added to something: large enough to be seen.
+const BRANCH_EPS: f32 = 0.3;
 const STEPS: [usize; 6] = [1, 3, 8, 9, 70, 1];
 
 fn check(gpus: &Gpus, name: &str, build: impl for<'g> Fn(&'g Maker) -> Tensor<'g>) {
@@ -59,28 +61,28 @@ fn sums() {
         let norm = |make: &Maker| make.vector(width);
         check(&gpus, &format!("sum {width}"), |make| {
             let x = make.input(width);
-            x + x.linear(make.matrix(format, width, width)).rms_norm(norm(make), EPS)
+            x + x.linear(make.matrix(format, width, width)).rms_norm(norm(make), BRANCH_EPS)
         });
         check(&gpus, &format!("scaled sum {width}"), |make| {
             let x = make.input(width);
-            let sum = x + x.linear(make.matrix(format, width, width)).rms_norm(norm(make), EPS);
+            let sum = x + x.linear(make.matrix(format, width, width)).rms_norm(norm(make), BRANCH_EPS);
             sum.scale_by(make.vector(1))
         });
         check(&gpus, &format!("normed product of a scaled sum {width}"), |make| {
             let x = make.input(width);
-            let sum = (x + make.input(width).rms_norm(norm(make), EPS)).scale_by(make.vector(1));
+            let sum = (x + make.input(width).rms_norm(norm(make), BRANCH_EPS)).scale_by(make.vector(1));
             let y = sum.rms_norm(norm(make), EPS).linear(make.matrix(format, width, width));
             // Read again, after the product.
-            sum + y.rms_norm(norm(make), EPS)
+            sum + y.rms_norm(norm(make), BRANCH_EPS)
         });
     }
     check(&gpus, "product of a sum", |make| {
         let x = make.input(96);
-        let sum = x + make.input(96).rms_norm(make.vector(96), EPS);
+        let sum = x + make.input(96).rms_norm(make.vector(96), BRANCH_EPS);
         sum.linear(product(make, sum, 20))
     });
     check(&gpus, "two norms of a sum", |make| {
-        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), EPS);
+        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), BRANCH_EPS);
         let a = sum.rms_norm(make.vector(96), EPS);
         let b = sum.rms_norm(make.vector(96), EPS).scale(0.25);
         a.linear(product(make, a, 40)).gelu_mul(b.linear(product(make, b, 40)))
@@ -95,7 +97,7 @@ fn sums() {
     });
     check(&gpus, "sum of two norms", |make| {
         let [a, b] = [(); 2].map(|()| make.input(96).rms_norm(make.vector(96), EPS));
-        (a + b).rms_norm(make.vector(96), EPS)
+        (a + b).rms_norm(make.vector(96), BRANCH_EPS)
     });
     check(&gpus, "sum of a norm with itself", |make| {
         let x = make.input(96).rms_norm(make.vector(96), EPS);
@@ -105,14 +107,14 @@ fn sums() {
         make.input(96).rms_norm(make.vector(96), EPS) + make.input(96)
     });
     check(&gpus, "scaled twice", |make| {
-        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), EPS);
+        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), BRANCH_EPS);
         sum.scale_by(make.vector(1)).scale_by(make.vector(1))
     });
     check(&gpus, "last row of a sum", |make| {
-        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), EPS);
+        let sum = make.input(96) + make.input(96).rms_norm(make.vector(96), BRANCH_EPS);
         let x = sum.last_row();
         let y = x.rms_norm(make.vector(96), EPS).linear(product(make, x, 96));
-        x + y.rms_norm(make.vector(96), EPS)
+        x + y.rms_norm(make.vector(96), BRANCH_EPS)
     });
 }
 
@@ -131,7 +133,7 @@ fn per_layer_embeddings() {
             let x = make.input(64);
             let projected = x.linear(make.matrix(Format::Q8_0, 64, width)).scale(0.2);
             let tokens = make.embed(format, width, 3.0);
-            (projected.rms_norm(make.vector(group), EPS) + tokens).scale(0.7)
+            (projected.rms_norm(make.vector(group), BRANCH_EPS) + tokens).scale(0.7)
         });
     }
 }
@@ -200,7 +202,7 @@ fn random_layers<'g>(make: &'g Maker, random: &mut Random) -> Tensor<'g> {
     let embeddings = per_layer.then(|| {
         let projected = x.linear(make.matrix(random.pick(&FORMATS), width, layers * group)).scale(0.1);
         let tokens = make.embed(random.pick(&FORMATS), layers * group, 2.0);
-        (projected.rms_norm(make.vector(group), EPS) + tokens).scale(0.7)
+        (projected.rms_norm(make.vector(group), BRANCH_EPS) + tokens).scale(0.7)
     });
     let mut embeddings = embeddings;
     let mut cache = None;
@@ -220,7 +222,7 @@ fn random_layers<'g>(make: &'g Maker, random: &mut Random) -> Tensor<'g> {
         if shape.last {
             (x, embeddings) = (x.last_row(), embeddings.map(Tensor::last_row));
         }
-        x = x + a.rms_norm(make.vector(width), EPS);
+        x = x + a.rms_norm(make.vector(width), BRANCH_EPS);
         let hidden = random.pick(&[33, 64, 96]);
         let z = x.rms_norm(make.vector(width), EPS);
         let [gate, up] =
@@ -231,14 +233,14 @@ fn random_layers<'g>(make: &'g Maker, random: &mut Random) -> Tensor<'g> {
             let z = x.rms_norm(make.vector(width), EPS);
             let formats = [random.pick(&FORMATS), random.pick(&FORMATS)];
             let answer = mixture(make, z, [6, 2, 64], formats, random.chance());
-            f = f.rms_norm(make.vector(width), EPS) + answer.rms_norm(make.vector(width), EPS);
+            f = f.rms_norm(make.vector(width), EPS) + answer.rms_norm(make.vector(width), BRANCH_EPS);
         }
-        x = x + f.rms_norm(make.vector(width), EPS);
+        x = x + f.rms_norm(make.vector(width), BRANCH_EPS);
         if let Some(embeddings) = embeddings {
             let own = embeddings.columns(layer * group, group);
             let gate = x.linear(make.matrix(random.pick(&FORMATS), width, group)).gelu_mul(own);
             let answer = gate.linear(make.matrix(random.pick(&FORMATS), group, width));
-            x = x + answer.rms_norm(make.vector(width), EPS);
+            x = x + answer.rms_norm(make.vector(width), BRANCH_EPS);
         }
         if random.chance() {
             x = x.scale_by(make.vector(1));
