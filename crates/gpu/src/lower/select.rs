@@ -394,7 +394,7 @@ impl RowShape {
         let wanted = match chunks {
             257.. => 2,
             129.. => 3,
-            _ if outputs >= MANY_OUTPUTS || outputs < FEW_OUTPUTS => 3,
+            _ if !(FEW_OUTPUTS..MANY_OUTPUTS).contains(&outputs) => 3,
             _ => 1,
         };
         let unroll = (1..=wanted).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1);
