@@ -3,7 +3,8 @@
 //! A graph is lowered once to a plan: a flat list of dispatches with their pipelines and bind groups. A step writes
 //! a few numbers and replays it. Kernels are plain WGSL, put together from a body and a fragment for each of its
 //! slots, and need nothing that WebGPU does not guarantee: no subgroups, no `shader-f16`, 128 MiB bindings, 16 KiB of
-//! workgroup memory.
+//! workgroup memory. Subgroups are used where a device has them. Tokens are chosen on the GPU, several steps ahead of
+//! the host ([`GpuState::begin`]).
 //!
 //! ```no_run
 //! # use std::rc::Rc;
