@@ -159,12 +159,10 @@ impl RowAttention {
 
     /// The kernel that merges what its workgroups found.
     pub fn merge(&self) -> KernelSpec {
-        let spec = KernelSpec::new(Kernel::Merge).with(Fragment::Splits);
-        let spec = match self.subgroup {
-            Some(lanes) => spec.with(Fragment::SubgroupReduce).constant("SUBGROUP", lanes),
-            None => spec.with(Fragment::Reduce),
-        };
-        spec.constant("LANES", LANES)
+        KernelSpec::new(Kernel::Merge)
+            .with(Fragment::Splits)
+            .with_reduce(self.subgroup)
+            .constant("LANES", LANES)
             .constant("SLICES", MERGE_SLICES)
             .constant("HEAD_WIDTH", self.shape.head_width)
             .constant("SPLIT_KEYS", self.split_keys)

@@ -43,7 +43,7 @@ impl KernelSpec {
             specs.extend(residual(subgroup));
             specs.extend(formats().map(|format| {
                 let spec = Self::new(Kernel::PerLayer).with(Fragment::PlainEntry);
-                reduce(spec, subgroup).with(Fragment::Planes).with(format).constant("LANES", 64)
+                spec.with_reduce(subgroup).with(Fragment::Planes).with(format).constant("LANES", 64)
             }));
         }
         for vocabulary in [2048, 262_144] {
@@ -59,13 +59,6 @@ fn formats() -> impl Iterator<Item = Fragment> {
     PACKED_FORMATS
         .into_iter()
         .map(|format| Fragment::format(format).expect("a packed format has a fragment that reads it"))
-}
-
-fn reduce(spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
-    match subgroup {
-        Some(lanes) => spec.with(Fragment::SubgroupReduce).constant("SUBGROUP", lanes),
-        None => spec.with(Fragment::Reduce),
-    }
 }
 
 /// Operations as they are.
@@ -125,13 +118,13 @@ impl Input {
                 .constant("HEAD_WIDTH", 192)
                 .constant("SPLIT_KEYS", 64)
                 .constant("MOST_SPLITS", 8),
-            Self::Residual { keep, branch, scaled, normed } => {
-                reduce(spec.with(Fragment::ResidualInput), subgroup)
-                    .with(keep)
-                    .constant("BRANCH", branch.into())
-                    .constant("SCALED", scaled.into())
-                    .constant("NORMED", normed.into())
-            }
+            Self::Residual { keep, branch, scaled, normed } => spec
+                .with(Fragment::ResidualInput)
+                .with_reduce(subgroup)
+                .with(keep)
+                .constant("BRANCH", branch.into())
+                .constant("SCALED", scaled.into())
+                .constant("NORMED", normed.into()),
         }
     }
 }
@@ -220,7 +213,7 @@ fn residual(subgroup: Option<u32>) -> Vec<KernelSpec> {
     for normed in [Fragment::Normed, Fragment::SumOnly] {
         for scaled in [0, 1] {
             let spec = KernelSpec::new(Kernel::Residual).with(Fragment::PlainEntry);
-            let spec = reduce(spec, subgroup).with(normed).constant("LANES", 256);
+            let spec = spec.with_reduce(subgroup).with(normed).constant("LANES", 256);
             specs.push(spec.constant("SCALED", scaled).constant("FOURS", 2));
         }
     }

@@ -86,22 +86,13 @@ impl<'g> Lab<'g> {
             contents: bytemuck::cast_slice(&params),
             usage: wgpu::BufferUsages::UNIFORM,
         });
-        let entries: Vec<_> = pipeline
-            .bindings
-            .iter()
-            .map(|binding| {
-                let named = buffers.iter().find(|(name, _)| *name == binding.name);
-                let buffer = match binding.access {
-                    Access::Uniform => &params,
-                    _ => named.unwrap_or_else(|| panic!("{spec} needs `{}`", binding.name)).1,
-                };
-                wgpu::BindGroupEntry { binding: binding.number, resource: buffer.as_entire_binding() }
-            })
-            .collect();
-        let bind_group = self.gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: None,
-            layout: &pipeline.layout,
-            entries: &entries,
+        let bind_group = pipeline.bind_group(self.gpu, None, |binding| {
+            let named = buffers.iter().find(|(name, _)| *name == binding.name);
+            let buffer = match binding.access {
+                Access::Uniform => &params,
+                _ => named.unwrap_or_else(|| panic!("{spec} needs `{}`", binding.name)).1,
+            };
+            buffer.as_entire_binding()
         });
         Prepared { pipeline: pipeline.pipeline, bind_group, workgroups }
     }

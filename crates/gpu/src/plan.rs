@@ -78,37 +78,20 @@ impl Plan {
         let mut dispatches = Vec::with_capacity(program.drafts.len());
         for (draft, uniforms) in program.drafts.iter().zip(&slices) {
             let pipeline = around.pipelines.get(gpu, &draft.spec);
-            let entries: Vec<wgpu::BindGroupEntry<'_>> = pipeline
-                .bindings
-                .iter()
-                .map(|binding| {
-                    let missing = || format!("{} needs `{}`", draft.spec, binding.name);
-                    let resource = match binding.access {
-                        Access::Uniform => {
-                            let found = uniforms.iter().find(|(name, ..)| *name == binding.name);
-                            let &(_, offset, size) = found.unwrap_or_else(|| panic!("{}", missing()));
-                            let size = wgpu::BufferSize::new(size);
-                            wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                                buffer: &parameters,
-                                offset,
-                                size,
-                            })
-                        }
-                        _ => {
-                            let found = draft.buffers.iter().find(|(name, _)| *name == binding.name);
-                            match found.unwrap_or_else(|| panic!("{}", missing())).1 {
-                                Slot::Turns(rope) => around.step.turns(rope, around.rows),
-                                slot => buffer(slot).as_entire_binding(),
-                            }
-                        }
-                    };
-                    wgpu::BindGroupEntry { binding: binding.number, resource }
-                })
-                .collect();
-            let bind_group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: Some(&draft.what),
-                layout: &pipeline.layout,
-                entries: &entries,
+            let bind_group = pipeline.bind_group(gpu, Some(&draft.what), |binding| {
+                let missing = || panic!("{} needs `{}`", draft.spec, binding.name);
+                if binding.access == Access::Uniform {
+                    let found = uniforms.iter().find(|(name, ..)| *name == binding.name);
+                    let Some(&(_, offset, size)) = found else { missing() };
+                    let size = wgpu::BufferSize::new(size);
+                    let part = wgpu::BufferBinding { buffer: &parameters, offset, size };
+                    return wgpu::BindingResource::Buffer(part);
+                }
+                match draft.buffers.iter().find(|(name, _)| *name == binding.name) {
+                    Some(&(_, Slot::Turns(rope))) => around.step.turns(rope, around.rows),
+                    Some(&(_, slot)) => buffer(slot).as_entire_binding(),
+                    None => missing(),
+                }
             });
             let (pipeline, workgroups) = (pipeline.pipeline, draft.workgroups);
             dispatches.push(Dispatch { pipeline, bind_group, workgroups });

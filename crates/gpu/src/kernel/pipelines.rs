@@ -12,8 +12,24 @@ const STEP_BYTES: u64 = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
-    pub(crate) layout: wgpu::BindGroupLayout,
-    pub(crate) bindings: Vec<Binding>,
+    layout: wgpu::BindGroupLayout,
+    bindings: Vec<Binding>,
+}
+
+impl Pipeline {
+    /// A dispatch's own bind group, of whatever `resource` finds for each of the kernel's bindings.
+    pub(crate) fn bind_group<'r>(
+        &self,
+        gpu: &Gpu,
+        label: Option<&str>,
+        resource: impl Fn(&Binding) -> wgpu::BindingResource<'r>,
+    ) -> wgpu::BindGroup {
+        let entry =
+            |binding: &Binding| wgpu::BindGroupEntry { binding: binding.number, resource: resource(binding) };
+        let entries: Vec<_> = self.bindings.iter().map(entry).collect();
+        let layout = &self.layout;
+        gpu.device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout, entries: &entries })
+    }
 }
 
 /// The pipelines made so far, and the layout of the step, which all of them share.

@@ -39,15 +39,22 @@ impl KernelSpec {
         self
     }
 
-    /// With a constant.
+    /// With a constant. Several pieces may need the same one.
     #[must_use]
     pub fn constant(mut self, name: &'static str, value: u32) -> Self {
-        self.constants.push((name, value));
+        if !self.constants.contains(&(name, value)) {
+            self.constants.push((name, value));
+        }
         self
     }
 
-    pub(crate) fn has_constant(&self, name: &str) -> bool {
-        self.constants.iter().any(|(other, _)| *other == name)
+    /// With sums and maxima over a workgroup: through subgroups of so many lanes, where there are any.
+    #[must_use]
+    pub(crate) fn with_reduce(self, subgroup: Option<u32>) -> Self {
+        match subgroup {
+            Some(lanes) => self.with(Fragment::SubgroupReduce).constant("SUBGROUP", lanes),
+            None => self.with(Fragment::Reduce),
+        }
     }
 
     /// The algorithm.

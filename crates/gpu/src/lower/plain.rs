@@ -1,7 +1,7 @@
 //! The dispatches of operations as they are: one for each, or one for each shard of its weight.
 
 use rullama_gguf::Format;
-use rullama_graph::{Ahead, Node, Op, Rows, Value, Weight};
+use rullama_graph::{Ahead, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
 
 use super::{Count, Draft, Lowering, RopeKey, Slot};
 use crate::{Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
@@ -194,7 +194,7 @@ impl Lowering<'_> {
         let packed = &target.manifest.packed[packed_index];
         let x_width = graph.value(x).shape.width;
         let slots = routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
-        let x_slot = if slots > 1 && x_width == slots * info.width { info.width } else { 0 };
+        let x_slot = expert_stride(graph, x, info, slots);
         let mut buffers = vec![("x", self.whole(x)?), ("y", self.claim(value))];
         if let Some(routing) = routing {
             buffers.push(("routing", self.whole(routing)?));
@@ -245,6 +245,12 @@ impl Lowering<'_> {
 
 fn unsupported(operation: &'static str) -> GpuError {
     GpuError::Unsupported { operation }
+}
+
+/// Floats from one expert's input to the next: none, where they share it.
+pub(super) fn expert_stride(graph: &Graph, x: Value, weight: &WeightInfo, slots: u32) -> u32 {
+    let apart = slots > 1 && graph.value(x).shape.width == slots * weight.width;
+    if apart { weight.width } else { 0 }
 }
 
 /// The fragment that reads weights of a format.

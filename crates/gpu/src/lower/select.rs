@@ -5,7 +5,7 @@ use rullama_graph::{Rows, Value};
 
 use super::{
     Count, Draft, Lowering, Place, Slot,
-    plain::{fragment, planes},
+    plain::{expert_stride, fragment, planes},
     stage::{Epilogue, From, Input, Linear, Norm, PerLayer, Stage, Sum},
 };
 use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles, attention::RowAttention};
@@ -59,14 +59,6 @@ impl Lowering<'_> {
         }
     }
 
-    /// With sums over a workgroup, through subgroups where these have one size.
-    fn reduce(&self, spec: KernelSpec) -> KernelSpec {
-        match self.target.subgroup {
-            Some(lanes) => spec.with(Fragment::SubgroupReduce).constant("SUBGROUP", lanes),
-            None => spec.with(Fragment::Reduce),
-        }
-    }
-
     fn linear(&mut self, linear: &Linear) -> Result<(), GpuError> {
         let target = self.target;
         let graph = target.graph;
@@ -91,9 +83,8 @@ impl Lowering<'_> {
             .with(fragment(packed.packing.format)?);
         let mut buffers = Vec::new();
         let mut uniforms = Vec::new();
-        // Prefixes of the parameters that depend on what is read.
-        let mut x = Place { scratch: super::Scratch(0), at: 0, stride: 0 };
-        let mut x_slot = 0;
+        // Where x is, if it is a value as it is.
+        let (mut x_at, mut x_stride, mut x_slot) = (0, 0, 0);
         match linear.input {
             Input::Value(value) if self.unmerged.contains_key(&value) => {
                 let parts = self.unmerged[&value];
@@ -109,12 +100,9 @@ impl Lowering<'_> {
                 uniforms.push(("merged", vec![shape.mask.window.unwrap_or(0)]));
             }
             Input::Value(value) => {
-                x = self.place(value)?;
-                x_slot = if slots > 1 && graph.value(value).shape.width == slots * info.width {
-                    info.width
-                } else {
-                    0
-                };
+                let x = self.place(value)?;
+                (x_at, x_stride) = (x.at, x.stride);
+                x_slot = expert_stride(graph, value, info, slots);
                 if !tiled {
                     spec = spec.with(Fragment::PlainInput);
                 }
@@ -128,7 +116,7 @@ impl Lowering<'_> {
                 let base = self.whole(base)?;
                 let branch = sum.map_or(Ok(base), |sum| self.whole(sum.branch))?;
                 buffers.extend([("base", base), ("branch", branch), ("vectors", Slot::Vectors)]);
-                spec = self.reduce(spec.with(Fragment::ResidualInput));
+                spec = spec.with(Fragment::ResidualInput).with_reduce(target.subgroup);
                 spec = match keep {
                     Some(value) => {
                         buffers.push(("kept", self.claim(value)));
@@ -224,7 +212,7 @@ impl Lowering<'_> {
             let mut params = planes(shard, packed.packing.plane_words);
             params.extend([info.width, outputs, first_row, matrix_rows]);
             params.extend([shard.rows.start as u32, shard_rows as u32, pair]);
-            params.extend([x.at, x.stride, x_slot, y_at, y_width, 2 * slots, other_at, other_stride]);
+            params.extend([x_at, x_stride, x_slot, y_at, y_width, 2 * slots, other_at, other_stride]);
             params.extend([target.manifest.factor(graph, first).to_bits(), cap.to_bits()]);
             let mut uniforms = uniforms.clone();
             uniforms.push(("params", params));
@@ -249,7 +237,8 @@ impl Lowering<'_> {
             ("vectors", Slot::Vectors),
             ("y", self.claim(out)),
         ];
-        let mut spec = self.reduce(KernelSpec::new(Kernel::Residual).with(Fragment::PlainEntry));
+        let mut spec =
+            KernelSpec::new(Kernel::Residual).with(Fragment::PlainEntry).with_reduce(target.subgroup);
         spec = match normed {
             Some((_, value)) => {
                 buffers.push(("normed", self.claim(value)));
@@ -292,8 +281,9 @@ impl Lowering<'_> {
             ("vectors", Slot::Vectors),
             ("y", self.claim(out)),
         ];
-        let spec = self
-            .reduce(KernelSpec::new(Kernel::PerLayer).with(Fragment::PlainEntry))
+        let spec = KernelSpec::new(Kernel::PerLayer)
+            .with(Fragment::PlainEntry)
+            .with_reduce(target.subgroup)
             .with(Fragment::Planes)
             .with(fragment(packed.packing.format)?)
             .constant("LANES", 64);
@@ -408,14 +398,12 @@ impl RowShape {
     /// The recipe with what this shape chooses.
     pub(crate) fn complete(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
         let arithmetic = if self.integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
-        let reduce = if subgroup.is_some() { Fragment::PartsSubgroup } else { Fragment::PartsWorkgroup };
-        let mut spec = spec.with(arithmetic).with(reduce);
-        if let Some(lanes) = subgroup
-            && !spec.has_constant("SUBGROUP")
-        {
-            spec = spec.constant("SUBGROUP", lanes);
-        }
-        spec.constant("LANES", LANES)
+        let spec = match subgroup {
+            Some(lanes) => spec.with(Fragment::PartsSubgroup).constant("SUBGROUP", lanes),
+            None => spec.with(Fragment::PartsWorkgroup),
+        };
+        spec.with(arithmetic)
+            .constant("LANES", LANES)
             .constant("PARTS", self.parts)
             .constant("ROWS", self.rows)
             .constant("CHUNKS", self.chunks)

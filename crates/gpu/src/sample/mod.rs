@@ -14,7 +14,10 @@ mod kernels;
 mod lab;
 mod options;
 
-use crate::{Gpu, GpuError, kernel::Pipelines};
+use crate::{
+    Gpu, GpuError,
+    kernel::{Binding, Pipelines},
+};
 use kernels::{Sizes, Way};
 use options::{Params, State};
 
@@ -124,19 +127,8 @@ impl SampleLoop {
             .into_iter()
             .map(|(spec, workgroups)| {
                 let pipeline = pipelines.get(gpu, &spec);
-                let entries: Vec<_> = pipeline
-                    .bindings
-                    .iter()
-                    .map(|binding| wgpu::BindGroupEntry {
-                        binding: binding.number,
-                        resource: self.buffers.named(binding.name).as_entire_binding(),
-                    })
-                    .collect();
-                let bind_group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                    label: None,
-                    layout: &pipeline.layout,
-                    entries: &entries,
-                });
+                let named = |binding: &Binding| self.buffers.named(binding.name).as_entire_binding();
+                let bind_group = pipeline.bind_group(gpu, None, named);
                 Dispatch { pipeline: pipeline.pipeline, bind_group, workgroups }
             })
             .collect();

@@ -10,27 +10,12 @@ fn group_scale(row: u32, group: u32) -> vec2<f32> {
     return vec2<f32>(unpack2x16float(plane1(row, group >> 1u) >> (16u * (group & 1u))).x, 0.0);
 }
 
-// The levels −127 −104 −83 −65 −49 −35 −22 −10 1 13 25 38 53 69 89 113: this quartic passes within 0.44 of
-// every one of them, so rounding gives them exactly. Arithmetic, because every lane would index a table at
-// another place.
-fn curve_level(code: vec4<f32>) -> vec4<f32> {
-    return round((((0.001586043 * code + 0.03108644) * code - 1.371927) * code + 24.17383) * code - 126.567);
-}
-
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
-    let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
-    return curve_level(vec4<f32>(unpack4xU8(nibbles & 0x0f0f0f0fu)));
+    return curve_level(vec4<f32>(unpack4xU8(nibble_word(row, group, word))));
 }
 
 fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
     return group_scale(row, chunk).xyxy;
 }
 
-fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
-    let quad = plane0_quad(row, chunk);
-    let lower = vec4<u32>(0x0f0f0f0fu);
-    let codes = unsigned_bytes(quad & lower, (quad >> vec4<u32>(4u)) & lower);
-    return array<vec4<f32>, 8>(
-        curve_level(codes[0]), curve_level(codes[1]), curve_level(codes[2]), curve_level(codes[3]),
-        curve_level(codes[4]), curve_level(codes[5]), curve_level(codes[6]), curve_level(codes[7]));
-}
+fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> { return curve_levels(row, chunk); }

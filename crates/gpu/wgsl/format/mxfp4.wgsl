@@ -28,8 +28,7 @@ fn doubled(codes: vec4<u32>) -> vec4<u32> {
 }
 
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
-    let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
-    return vec4<f32>(unpack4xI8(doubled(vec4<u32>(nibbles & 0x0f0f0f0fu)).x));
+    return vec4<f32>(unpack4xI8(doubled(vec4<u32>(nibble_word(row, group, word))).x));
 }
 
 fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
@@ -39,9 +38,8 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
 const WIDE_BYTES: bool = false;
 
 fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
-    let quad = plane0_quad(row, chunk);
-    let lower = vec4<u32>(0x0f0f0f0fu);
-    return Bytes(doubled(quad & lower), doubled((quad >> vec4<u32>(4u)) & lower));
+    let codes = nibble_bytes(row, chunk);
+    return Bytes(doubled(codes.even), doubled(codes.odd));
 }
 
 fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {

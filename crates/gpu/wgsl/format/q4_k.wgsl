@@ -20,8 +20,7 @@ fn group_scale(row: u32, group: u32) -> vec2<f32> {
 }
 
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
-    let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
-    return vec4<f32>(unpack4xU8(nibbles & 0x0f0f0f0fu));
+    return vec4<f32>(unpack4xU8(nibble_word(row, group, word)));
 }
 
 fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
@@ -30,11 +29,7 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
 
 const WIDE_BYTES: bool = false;
 
-fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
-    let quad = plane0_quad(row, chunk);
-    let lower = vec4<u32>(0x0f0f0f0fu);
-    return Bytes(quad & lower, (quad >> vec4<u32>(4u)) & lower);
-}
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes { return nibble_bytes(row, chunk); }
 
 fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
     let bytes = chunk_bytes(row, chunk);

@@ -16,9 +16,7 @@ fn group_scale(row: u32, group: u32) -> vec2<f32> {
 }
 
 fn group_quants(row: u32, group: u32, word: u32) -> vec4<f32> {
-    let nibbles = plane0(row, 4u * group + (word >> 1u)) >> (4u * (word & 1u));
-    let fifth = plane2(row, group) << word;
-    return vec4<f32>(unpack4xI8(((nibbles & 0x0f0f0f0fu) << 3u) | (fifth & 0x80808080u)));
+    return vec4<f32>(unpack4xI8(five_bit_word(row, group, word)));
 }
 
 fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
@@ -27,15 +25,7 @@ fn chunk_scales(row: u32, chunk: u32) -> vec4<f32> {
 
 const WIDE_BYTES: bool = false;
 
-fn chunk_bytes(row: u32, chunk: u32) -> Bytes {
-    let quad = plane0_quad(row, chunk);
-    let fifth = vec4<u32>(plane2(row, chunk));
-    let low = vec4<u32>(0x78787878u);
-    let top = vec4<u32>(0x80808080u);
-    return Bytes(
-        ((quad << vec4<u32>(3u)) & low) | ((fifth << vec4<u32>(0u, 2u, 4u, 6u)) & top),
-        ((quad >> vec4<u32>(1u)) & low) | ((fifth << vec4<u32>(1u, 3u, 5u, 7u)) & top));
-}
+fn chunk_bytes(row: u32, chunk: u32) -> Bytes { return five_bit_bytes(row, chunk); }
 
 fn chunk_quants(row: u32, chunk: u32) -> array<vec4<f32>, 8> {
     let bytes = chunk_bytes(row, chunk);
