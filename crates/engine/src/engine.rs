@@ -36,14 +36,24 @@ pub struct LoadOptions {
     pub weight_memory: u64,
     /// Bytes of a GPU's memory that the model and one conversation may take; without it, as many as there are.
     pub gpu_memory: Option<u64>,
+    /// Where weights live if they run on a GPU; without it, the fastest way that fits.
+    #[cfg(feature = "gpu")]
+    pub residency: Option<rullama_gpu::Residency>,
     /// The style of prompts; without it, the one that the model's kind was trained with.
     pub prompts: Option<Variant>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        let (context, kv, prompts) = (None, KvFormat::F32, None);
-        Self { context, kv, weight_memory: WEIGHT_MEMORY, gpu_memory: None, prompts }
+        Self {
+            context: None,
+            kv: KvFormat::F32,
+            weight_memory: WEIGHT_MEMORY,
+            gpu_memory: None,
+            #[cfg(feature = "gpu")]
+            residency: None,
+            prompts: None,
+        }
     }
 }
 
@@ -66,6 +76,14 @@ impl LoadOptions {
     #[must_use]
     pub fn gpu_memory(mut self, bytes: u64) -> Self {
         self.gpu_memory = Some(bytes);
+        self
+    }
+
+    /// Sets where weights live if they run on a GPU.
+    #[cfg(feature = "gpu")]
+    #[must_use]
+    pub fn residency(mut self, residency: rullama_gpu::Residency) -> Self {
+        self.residency = Some(residency);
         self
     }
 

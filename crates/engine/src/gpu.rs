@@ -15,10 +15,9 @@ use crate::{
     sampler::skip_draws,
 };
 
-/// A model on a GPU, and where it came from.
+/// A model on a GPU, which may come to be another one.
 pub(crate) struct Shared {
     loaded: RefCell<Rc<GpuModel>>,
-    source: Model,
 }
 
 impl Shared {
@@ -37,9 +36,9 @@ impl Shared {
         };
         let graph = text(&source, config, Outputs::Last)?;
         let mut wanted = ModelOptions::default().context(context as u32).cache(cache);
-        wanted.memory = options.gpu_memory;
-        let loaded = GpuModel::load(gpu, &source, graph, wanted, progress).await.map_err(failed)?;
-        Ok(Self { loaded: RefCell::new(Rc::new(loaded)), source })
+        (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
+        let loaded = GpuModel::load(gpu, &Rc::new(source), graph, wanted, progress).await.map_err(failed)?;
+        Ok(Self { loaded: RefCell::new(Rc::new(loaded)) })
     }
 
     /// The model as it was loaded last.
@@ -53,7 +52,7 @@ impl Shared {
         if !before.gpu().is_lost() {
             return Ok(before);
         }
-        let loaded = before.reload(&self.source, &mut |_, _| {}).await.map_err(failed)?;
+        let loaded = before.reload(&mut |_, _| {}).await.map_err(failed)?;
         // Another session may have done the same meanwhile; one model is enough for all.
         let now = self.model();
         if !Rc::ptr_eq(&now, &before) && !now.gpu().is_lost() {

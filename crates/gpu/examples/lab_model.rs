@@ -24,7 +24,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     println!("{:?}", gpu.profile());
     let started = Instant::now();
     let options = ModelOptions::default().context(8192);
-    let loaded = Rc::new(GpuModel::load(gpu, &model, graph, options, &mut |_, _| {}).await?);
+    let loaded = Rc::new(GpuModel::load(gpu, &Rc::new(model), graph, options, &mut |_, _| {}).await?);
     println!("loaded in {:.2} s", started.elapsed().as_secs_f64());
     for size in sizes.chunks_exact(2) {
         time(&mut loaded.state()?, size[0], size[1]).await?;

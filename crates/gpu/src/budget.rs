@@ -7,8 +7,8 @@ use rullama_graph::{Graph, Op};
 use crate::{
     CacheFormat, GpuError,
     lower::Program,
+    model::{MOST_ROWS, capacities},
     sample,
-    state::{MOST_ROWS, capacities},
     weights::{Manifest, STAGING},
 };
 
@@ -136,7 +136,10 @@ impl<'a> Needs<'a> {
         }
         let turns: u64 = ropes.iter().map(|rope| 4 * u64::from(rope.head_width) * u64::from(MOST_ROWS)).sum();
         let plans: u64 = programs.iter().flat_map(|program| program.assign().1).sum();
-        Self { graph, cache_format, weights: manifest.bytes(), logits, values: plans + turns + logits }
+        // Rows of tables and routings of experts, where either is not on the GPU as a whole; routings also come back.
+        let streamed = manifest.row_bytes() + 2 * manifest.routing_bytes(graph, MOST_ROWS);
+        let values = plans + turns + logits + streamed;
+        Self { graph, cache_format, weights: manifest.bytes(), logits, values }
     }
 
     /// What a context of this size takes.

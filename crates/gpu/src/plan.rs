@@ -1,11 +1,13 @@
 //! A plan: everything about a step that can be decided beforehand.
 
+use std::ops::Range;
+
 use crate::{
     Gpu, GpuError,
     kernel::{Access, Pipelines},
-    lower::{Count, Program, Slot, StepSize},
+    lower::{Count, Pause, Program, Slot, StepSize},
     step_block::StepBlock,
-    weights::Resident,
+    weights::{Resident, RowTables},
 };
 
 /// The buffers of one conversation that plans read and write besides their own.
@@ -16,6 +18,10 @@ pub(crate) struct Surroundings<'a> {
     /// Keys and values of each cache.
     pub(crate) caches: &'a [(wgpu::Buffer, wgpu::Buffer)],
     pub(crate) tokens: &'a wgpu::Buffer,
+    /// Rows of tables that stay in the file.
+    pub(crate) row_tables: Option<&'a RowTables>,
+    /// A routing with pages in place of experts, where these come and go.
+    pub(crate) pages: Option<&'a wgpu::Buffer>,
     /// Where the graph's output goes, whichever plan computes it.
     pub(crate) output: &'a wgpu::Buffer,
     pub(crate) step: &'a StepBlock,
@@ -35,6 +41,8 @@ struct Dispatch {
 #[derive(Debug)]
 pub(crate) struct Plan {
     dispatches: Vec<Dispatch>,
+    /// Where it stops, with the routing that is wanted there.
+    pauses: Vec<(Pause, wgpu::Buffer)>,
 }
 
 impl Plan {
@@ -65,6 +73,8 @@ impl Plan {
         let parameters = gpu.buffer("parameters", 4 * words.len().max(4) as u64, usage);
         gpu.queue.write_buffer(&parameters, 0, bytemuck::cast_slice(&words));
 
+        let row_tables =
+            || around.row_tables.expect("a plan with tables in the file has room for their rows");
         let buffer = |slot: Slot| match slot {
             Slot::Scratch(index) if program.output == Some(index) => around.output,
             Slot::Scratch(index) => &scratch[assigned[index.0]],
@@ -73,6 +83,9 @@ impl Plan {
             Slot::Keys(cache) => &around.caches[cache.index()].0,
             Slot::Values(cache) => &around.caches[cache.index()].1,
             Slot::Tokens => around.tokens,
+            Slot::Rows { packed } => row_tables().table(packed),
+            Slot::RowNumbers => row_tables().numbers(),
+            Slot::Pages => around.pages.expect("a plan with pages has a buffer for them"),
             Slot::Turns(_) => unreachable!("turns are a part of the step's buffer"),
         };
         let mut dispatches = Vec::with_capacity(program.drafts.len());
@@ -96,7 +109,9 @@ impl Plan {
             let (pipeline, workgroups) = (pipeline.pipeline, draft.workgroups);
             dispatches.push(Dispatch { pipeline, bind_group, workgroups });
         }
-        Ok(Self { dispatches })
+        let pauses = program.pauses.iter();
+        let pauses = pauses.map(|pause| (*pause, buffer(Slot::Scratch(pause.routing)).clone())).collect();
+        Ok(Self { dispatches, pauses })
     }
 
     /// Writes one step into `encoder`, each dispatch in a pass of its own that writes the time before and after it.
@@ -131,10 +146,21 @@ impl Plan {
         self.dispatches.len()
     }
 
-    /// Writes one step into `pass`. Everything else was decided when the plan was lowered.
-    pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, step: &wgpu::BindGroup, size: StepSize) {
+    /// Where it stops, in order, with the routing that is wanted there.
+    pub(crate) fn pauses(&self) -> &[(Pause, wgpu::Buffer)] {
+        &self.pauses
+    }
+
+    /// Writes dispatches of a step into `pass`. Everything else was decided when the plan was lowered.
+    pub(crate) fn record(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        step: &wgpu::BindGroup,
+        size: StepSize,
+        dispatches: Range<usize>,
+    ) {
         pass.set_bind_group(0, step, &[]);
-        for dispatch in &self.dispatches {
+        for dispatch in &self.dispatches[dispatches] {
             let [x, y, z] = dispatch.workgroups.map(|count| count.at(size));
             pass.set_pipeline(&dispatch.pipeline);
             pass.set_bind_group(1, &dispatch.bind_group, &[]);

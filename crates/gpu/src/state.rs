@@ -1,31 +1,23 @@
-//! A model on the GPU, and what it remembers of one conversation.
+//! What a model on the GPU remembers of one conversation, and the steps that add to it.
 
 use std::{
-    cell::{Cell, RefCell},
-    collections::{BTreeMap, HashMap, VecDeque},
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ops::Range,
     rc::Rc,
 };
 
-use rullama_gguf::Model;
-use rullama_graph::{Graph, Op};
-
 use crate::{
-    Budget, CacheFormat, Fallback, Gpu, GpuError,
-    budget::{Needs, Supply},
+    GpuError, GpuModel,
     health::Outcome,
-    kernel::Pipelines,
-    lower::{FEW_ROWS, Program, StepSize, Target, lower},
+    lower::{Pause, StepSize},
+    model::{MOST_ROWS, plan_rows},
     plan::{Plan, Surroundings},
     readback::{self, Readback},
-    report::PlanReport,
     sample::{self, SampleLoop, Sampling},
-    self_test::{self, Variant},
     step_block::StepBlock,
-    weights::{Conversion, Manifest, Resident},
+    weights::RowTables,
 };
-
-/// The most rows of a step, while a prompt is read.
-pub(crate) const MOST_ROWS: u32 = 512;
 
 /// Steps that are under way at once while tokens are generated: enough that the GPU never waits for the host.
 const AHEAD: usize = 4;
@@ -33,253 +25,16 @@ const AHEAD: usize = 4;
 /// What comes back of a choice: token and status.
 const CHOICE_BYTES: u64 = 16;
 
-/// Steps of more than a few rows and up to so many have a plan of their own, with smaller tiles.
-const SMALL_CHUNK: u32 = 64;
-
-/// How a model is loaded onto a GPU.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct ModelOptions {
-    /// Tokens that a conversation may have.
-    pub context: u32,
-    /// How keys and values are kept.
-    pub cache: CacheFormat,
-    /// Whether operations are fused. Without, each is a dispatch of its own: slow, and the proof of the other way.
-    pub fused: bool,
-    /// Bytes of GPU memory that the model and one conversation may take; without it, as many as there are.
-    pub memory: Option<u64>,
-}
-
-impl Default for ModelOptions {
-    fn default() -> Self {
-        Self { context: 4096, cache: CacheFormat::F16, fused: true, memory: None }
-    }
-}
-
-impl ModelOptions {
-    /// Sets the size of conversations.
-    #[must_use]
-    pub fn context(mut self, tokens: u32) -> Self {
-        self.context = tokens;
-        self
-    }
-
-    /// Sets how keys and values are kept.
-    #[must_use]
-    pub fn cache(mut self, format: CacheFormat) -> Self {
-        self.cache = format;
-        self
-    }
-
-    /// Sets how much memory may be taken.
-    #[must_use]
-    pub fn memory(mut self, bytes: u64) -> Self {
-        self.memory = Some(bytes);
-        self
-    }
-
-    /// Makes every operation a dispatch of its own.
-    #[must_use]
-    pub fn unfused(mut self) -> Self {
-        self.fused = false;
-        self
-    }
-}
-
-/// A graph with its weights on the GPU.
-pub struct GpuModel {
-    gpu: Gpu,
-    graph: Graph,
-    manifest: Manifest,
-    weights: Resident,
-    pipelines: Rc<Pipelines>,
-    options: ModelOptions,
-    variant: Variant,
-    budget: Budget,
-    /// Rows of each cache.
-    capacities: Vec<u32>,
-    vocabulary: u32,
-    /// Programs by the rows of their steps: conversations share them.
-    programs: RefCell<HashMap<u32, Rc<Program>>>,
-}
-
-impl GpuModel {
-    /// Uploads the weights that `graph` names, telling `progress` how many bytes of how many are done.
-    ///
-    /// Before the first byte of them is read, the GPU's kernels answer known cases, unless the GPU was opened without
-    /// that, and what the model needs is compared with what there is.
-    pub async fn load(
-        gpu: Gpu,
-        model: &Model,
-        graph: Graph,
-        options: ModelOptions,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Self, GpuError> {
-        let trusted = self_test::trusted(&gpu).await?;
-        let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
-        let pipelines = Rc::new(Pipelines::new(&gpu));
-        Self::load_as(variant, pipelines, gpu, model, graph, options, progress).await
-    }
-
-    /// Loads with kernels of this variant, untested.
-    pub(crate) async fn load_as(
-        variant: Variant,
-        pipelines: Rc<Pipelines>,
-        gpu: Gpu,
-        model: &Model,
-        graph: Graph,
-        options: ModelOptions,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Self, GpuError> {
-        let manifest = Manifest::read(model, &graph, gpu.largest_shard()).await?;
-        let table = graph.nodes().iter().find_map(|node| match node.op {
-            Op::Embed { table, .. } => Some(graph.weight(table).rows),
-            _ => None,
-        });
-        let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
-        let capacities = capacities(&graph, options.context);
-        let target = target(&gpu, &graph, &manifest, &options, &capacities, variant);
-        let mut programs = HashMap::new();
-        for rows in [1, FEW_ROWS, SMALL_CHUNK, MOST_ROWS] {
-            programs.insert(rows, Rc::new(lower(target, rows)?));
-        }
-        let all: Vec<_> = programs.values().cloned().collect();
-        let supply = Supply { memory: options.memory, binding: gpu.largest_binding() };
-        let needs = Needs::new(&graph, &manifest, options.cache, &all);
-        let budget = needs.check(options.context, supply)?;
-        let weights = Resident::upload(&gpu, model, &manifest, progress).await?;
-        let programs = RefCell::new(programs);
-        Ok(Self {
-            gpu,
-            graph,
-            manifest,
-            weights,
-            pipelines,
-            options,
-            variant,
-            budget,
-            capacities,
-            vocabulary,
-            programs,
-        })
-    }
-
-    /// The same model, loaded again onto a GPU that was lost and is there again.
-    pub async fn reload(&self, model: &Model, progress: &mut dyn FnMut(u64, u64)) -> Result<Self, GpuError> {
-        let gpu = self.gpu.reopen().await?;
-        Self::load(gpu, model, self.graph.clone(), self.options.clone(), progress).await
-    }
-
-    /// What a step of `rows` rows after `position` others would do on this GPU. Reads no weights.
-    pub async fn plan(
-        gpu: &Gpu,
-        model: &Model,
-        graph: &Graph,
-        options: &ModelOptions,
-        rows: u32,
-        position: u32,
-    ) -> Result<PlanReport, GpuError> {
-        let manifest = Manifest::read(model, graph, gpu.largest_shard()).await?;
-        let trusted = gpu.variant();
-        let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
-        let capacities = capacities(graph, options.context);
-        let target = target(gpu, graph, &manifest, options, &capacities, variant);
-        Ok(PlanReport::new(&lower(target, plan_rows(rows))?, StepSize { rows, position }))
-    }
-
-    /// The GPU it is on.
-    pub fn gpu(&self) -> &Gpu {
-        &self.gpu
-    }
-
-    /// Tokens a step may have.
-    pub fn rows_at_once(&self) -> usize {
-        MOST_ROWS as usize
-    }
-
-    /// Bytes of weights on the GPU.
-    pub fn weight_bytes(&self) -> u64 {
-        self.manifest.bytes()
-    }
-
-    /// What it and one conversation take of the GPU's memory.
-    pub fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    /// What the GPU's features allow and its answers in the self-test forbid.
-    pub fn fallbacks(&self) -> &[Fallback] {
-        self.gpu.verdict().get().map_or(&[], |verdict| &verdict.fallbacks)
-    }
-
-    /// Whether tokens can be chosen where the logits are.
-    pub fn can_choose(&self) -> bool {
-        !self.fallbacks().iter().any(|fallback| matches!(fallback, Fallback::ChoosingOnHost { .. }))
-    }
-
-    /// Tensors that are kept in another format than the file's.
-    pub fn conversions(&self) -> Vec<Conversion> {
-        self.manifest.conversions()
-    }
-
-    /// What a step of `rows` rows after `position` others does.
-    pub fn report(&self, rows: u32, position: u32) -> Result<PlanReport, GpuError> {
-        let size = StepSize { rows, position };
-        Ok(PlanReport::new(&*self.program(plan_rows(rows))?, size))
-    }
-
-    /// The state of a new conversation.
-    pub fn state(self: &Rc<Self>) -> Result<GpuState, GpuError> {
-        GpuState::new(self.clone())
-    }
-
-    fn program(&self, rows: u32) -> Result<Rc<Program>, GpuError> {
-        if let Some(program) = self.programs.borrow().get(&rows) {
-            return Ok(program.clone());
-        }
-        let Self { gpu, graph, manifest, options, capacities, variant, .. } = self;
-        let target = target(gpu, graph, manifest, options, capacities, *variant);
-        let program = Rc::new(lower(target, rows)?);
-        self.programs.borrow_mut().insert(rows, program.clone());
-        Ok(program)
-    }
-}
-
-fn target<'a>(
-    gpu: &Gpu,
-    graph: &'a Graph,
-    manifest: &'a Manifest,
-    options: &ModelOptions,
-    capacities: &'a [u32],
-    variant: Variant,
-) -> Target<'a> {
-    let Variant { subgroup, fused } = variant;
-    let workgroup_memory = gpu.profile().workgroup_memory;
-    Target { graph, manifest, cache_format: options.cache, capacities, workgroup_memory, subgroup, fused }
-}
-
-/// Rows of each cache: the whole context, or for layers that slide, what they see and the step that is being written.
-pub(crate) fn capacities(graph: &Graph, context: u32) -> Vec<u32> {
-    let ring = |window: u32| (window + MOST_ROWS).min(context);
-    graph.caches().iter().map(|cache| cache.window.map_or(context, ring)).collect()
-}
-
-/// Which plan a step of so many rows takes, by the most rows it is made for.
-fn plan_rows(rows: u32) -> u32 {
-    match rows {
-        1..=FEW_ROWS => rows,
-        _ if rows <= SMALL_CHUNK => SMALL_CHUNK,
-        _ => MOST_ROWS,
-    }
-}
-
 /// What a model remembers of one conversation.
 pub struct GpuState {
-    model: Rc<GpuModel>,
-    tokens: wgpu::Buffer,
-    step: StepBlock,
+    pub(crate) model: Rc<GpuModel>,
+    pub(crate) tokens: wgpu::Buffer,
+    pub(crate) step: StepBlock,
+    /// Rows of tables that stay in the file.
+    row_tables: Option<RowTables>,
+    paging: Option<Paging>,
     caches: Vec<(wgpu::Buffer, wgpu::Buffer)>,
-    plans: BTreeMap<u32, Plan>,
+    pub(crate) plans: BTreeMap<u32, Plan>,
     /// The graph's output, whichever plan computed it.
     output: wgpu::Buffer,
     read: wgpu::Buffer,
@@ -290,16 +45,26 @@ pub struct GpuState {
     spare: Vec<wgpu::Buffer>,
     /// Choices that may still be begun for this reply.
     wanted: usize,
+    /// A choice that the next step is to read, where the host has to see it first.
+    unread: Option<u32>,
     /// Tokens read, those of steps under way included.
-    len: u32,
+    pub(crate) len: u32,
     /// Whether there was memory for all of this, where that is not known yet.
     allocated: Vec<Outcome>,
     /// How far the caches have ever been written: rings have forgotten what lies further back than they are long.
-    written: Cell<u32>,
+    pub(crate) written: Cell<u32>,
+}
+
+/// What a stop on the way needs.
+struct Paging {
+    /// A routing with pages in place of experts.
+    pages: wgpu::Buffer,
+    /// Where routings come back.
+    read: wgpu::Buffer,
 }
 
 impl GpuState {
-    fn new(model: Rc<GpuModel>) -> Result<Self, GpuError> {
+    pub(crate) fn new(model: Rc<GpuModel>) -> Result<Self, GpuError> {
         let gpu = &model.gpu;
         let graph = &model.graph;
         let mut allocated = Vec::new();
@@ -325,11 +90,29 @@ impl GpuState {
         });
         allocated.extend(outcome.now()?);
         let (read, sampler) = made?;
+        let (made, outcome) = gpu.allocate("rows of tables", model.manifest.row_bytes(), || {
+            RowTables::new(gpu, &model.manifest, MOST_ROWS)
+        });
+        allocated.extend(outcome.now()?);
+        let row_tables = made?;
+        let mut paging = None;
+        if !model.manifest.pools.is_empty() {
+            let bytes = model.manifest.routing_bytes(graph, MOST_ROWS);
+            let (made, outcome) = gpu.allocate("pages", bytes, || {
+                let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+                let read = gpu.buffer("routing", bytes, usage);
+                Ok::<_, GpuError>(Paging { pages: gpu.storage("pages", bytes)?, read })
+            });
+            allocated.extend(outcome.now()?);
+            paging = Some(made?);
+        }
         let plans = BTreeMap::new();
         Ok(Self {
             model,
             tokens,
             step,
+            row_tables,
+            paging,
             caches,
             plans,
             output: result,
@@ -338,6 +121,7 @@ impl GpuState {
             choices: VecDeque::new(),
             spare: Vec::new(),
             wanted: 0,
+            unread: None,
             len: 0,
             allocated,
             written: Cell::new(0),
@@ -359,7 +143,7 @@ impl GpuState {
     pub fn truncate(&mut self, len: usize) {
         // Steps under way end in vain: what they write lies behind what is remembered.
         self.choices.clear();
-        self.wanted = 0;
+        (self.wanted, self.unread) = (0, None);
         let len = self.len.min(len as u32);
         let caches = self.model.graph.caches().iter().zip(&self.model.capacities);
         let forgotten = caches.filter_map(|(cache, &capacity)| Some((cache.window?, capacity))).any(
@@ -374,7 +158,7 @@ impl GpuState {
 
     /// Tokens a step may have.
     pub fn rows_at_once(&self) -> usize {
-        MOST_ROWS as usize
+        self.model.rows_at_once()
     }
 
     /// Tokens that a conversation may have.
@@ -388,7 +172,7 @@ impl GpuState {
     }
 
     /// Makes the plan for steps of so many rows, if it is not there.
-    async fn prepare(&mut self, rows: u32) -> Result<(), GpuError> {
+    pub(crate) async fn prepare(&mut self, rows: u32) -> Result<(), GpuError> {
         while let Some(outcome) = self.allocated.pop() {
             outcome.known().await?;
         }
@@ -403,6 +187,8 @@ impl GpuState {
             pipelines: &model.pipelines,
             caches: &self.caches,
             tokens: &self.tokens,
+            row_tables: self.row_tables.as_ref(),
+            pages: self.paging.as_ref().map(|paging| &paging.pages),
             output: &self.output,
             step: &self.step,
             rows,
@@ -420,7 +206,7 @@ impl GpuState {
     }
 
     /// Writes what varies between steps.
-    fn write_step(&self, size: StepSize) {
+    pub(crate) fn write_step(&self, size: StepSize) {
         self.step.write(&self.model.gpu, size, plan_rows(size.rows));
     }
 
@@ -429,7 +215,7 @@ impl GpuState {
         let size = self.write_ids(ids).await?;
         let output = self.model.graph.value(self.model.graph.output()).shape;
         let bytes = 4 * u64::from(output.width) * output.rows.count(ids.len()) as u64;
-        let submission = self.submit(size, false, Some((&self.output, &self.read, bytes)));
+        let submission = self.submit(size, false, (&self.output, &self.read, bytes)).await?;
         let logits = readback::floats(&self.model.gpu, &self.read, bytes, submission).await?;
         self.len += size.rows;
         Ok(logits)
@@ -467,18 +253,19 @@ impl GpuState {
         let (begun, outcome) = gpu.allocate("the choice of tokens", bytes, begin);
         outcome.known().await?;
         begun?;
-        let rest = ids.len().saturating_sub(1) / MOST_ROWS as usize * MOST_ROWS as usize;
+        let at_once = self.rows_at_once();
+        let rest = ids.len().saturating_sub(1) / at_once * at_once;
         let (first, last) = ids.split_at(rest);
-        for ids in first.chunks(MOST_ROWS as usize) {
+        for ids in first.chunks(at_once) {
             let size = self.write_ids(ids).await?;
-            let choice = self.choose(size, false);
+            let choice = self.choose(size, false).await?;
             self.len += size.rows;
             // One chunk after another: a reply that is dropped should not leave the GPU busy for long.
             let (_, buffer) = choice.words(&self.model.gpu).await?;
             self.spare.push(buffer);
         }
         let size = self.write_ids(last).await?;
-        let choice = self.choose(size, true);
+        let choice = self.choose(size, true).await?;
         self.choices.push_back(choice);
         self.len += size.rows;
         self.wanted = most.saturating_sub(1);
@@ -487,6 +274,7 @@ impl GpuState {
 
     /// The next token, which is read already or will be by a step under way.
     pub async fn next_token(&mut self) -> Result<u32, GpuError> {
+        self.read_choice().await?;
         self.run_ahead().await?;
         let cached = self.len() - self.choices.len();
         let choice = self.choices.pop_front();
@@ -494,19 +282,41 @@ impl GpuState {
         let (words, buffer) = choice.words(&self.model.gpu).await?;
         self.spare.push(buffer);
         match words[..] {
-            [token, 0, ..] => Ok(token),
+            [token, 0, ..] => {
+                self.unread = self.host_reads().then_some(token);
+                Ok(token)
+            }
             [_, 1, ..] => Err(GpuError::NotANumber { cached }),
             _ => Err(GpuError::NothingLeft { vocabulary: self.model.vocabulary }),
         }
     }
 
+    /// Whether the host has to see a token before a step can read it.
+    fn host_reads(&self) -> bool {
+        self.row_tables.is_some() || self.paging.is_some()
+    }
+
+    /// Begins the step that reads the last choice, where the host had to see it first.
+    async fn read_choice(&mut self) -> Result<(), GpuError> {
+        let goes_on = self.wanted > 0 && self.len < self.model.options.context;
+        let Some(token) = self.unread.filter(|_| goes_on) else { return Ok(()) };
+        let size = self.write_ids(&[token]).await?;
+        let choice = self.choose(size, true).await?;
+        self.choices.push_back(choice);
+        (self.len, self.wanted, self.unread) = (self.len + 1, self.wanted - 1, None);
+        Ok(())
+    }
+
     /// Begins steps for tokens that nobody has seen yet, each of which reads what the one before it chose.
     async fn run_ahead(&mut self) -> Result<(), GpuError> {
+        if self.host_reads() {
+            return Ok(());
+        }
         while self.choices.len() < AHEAD && self.wanted > 0 && self.len < self.model.options.context {
             self.prepare(1).await?;
             let size = StepSize { rows: 1, position: self.len };
             self.write_step(size);
-            let choice = self.choose(size, true);
+            let choice = self.choose(size, true).await?;
             self.choices.push_back(choice);
             self.len += 1;
             self.wanted -= 1;
@@ -517,7 +327,7 @@ impl GpuState {
     /// Checks a step's tokens and writes what the step reads.
     async fn write_ids(&mut self, ids: &[u32]) -> Result<StepSize, GpuError> {
         let context = self.model.options.context as usize;
-        if ids.is_empty() || ids.len() > MOST_ROWS as usize || self.len() + ids.len() > context {
+        if ids.is_empty() || ids.len() > self.rows_at_once() || self.len() + ids.len() > context {
             return Err(GpuError::StepSize { rows: ids.len(), cached: self.len(), context });
         }
         let vocabulary = self.model.vocabulary;
@@ -526,88 +336,92 @@ impl GpuState {
         }
         let size = StepSize { rows: ids.len() as u32, position: self.len };
         self.prepare(plan_rows(size.rows)).await?;
+        if let Some(tables) = &self.row_tables {
+            let GpuModel { gpu, source, manifest, .. } = &*self.model;
+            tables.fill(gpu, source, manifest, ids).await?;
+        }
         self.model.gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(ids));
         self.write_step(size);
         Ok(size)
     }
 
     /// A step, after which a token is chosen if asked for; what was chosen last is on its way back.
-    fn choose(&mut self, size: StepSize, chooses: bool) -> Readback {
+    async fn choose(&mut self, size: StepSize, chooses: bool) -> Result<Readback, GpuError> {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let read = self.spare.pop().unwrap_or_else(|| self.model.gpu.buffer("choice", CHOICE_BYTES, usage));
-        let submission = self.submit(size, chooses, Some((self.sampler.chosen(), &read, CHOICE_BYTES)));
-        Readback::start(read, CHOICE_BYTES, submission)
+        let copy = (self.sampler.chosen(), &read, CHOICE_BYTES);
+        let submission = self.submit(size, chooses, copy).await?;
+        Ok(Readback::start(read, CHOICE_BYTES, submission))
     }
 
-    /// Records and submits a step, with a copy of something at its end.
-    fn submit(
+    /// Records and submits a step, with a copy of something at its end. Waits only where experts have to be brought.
+    async fn submit(
         &self,
         size: StepSize,
         chooses: bool,
-        copy: Option<(&wgpu::Buffer, &wgpu::Buffer, u64)>,
+        copy: Copy<'_>,
+    ) -> Result<wgpu::SubmissionIndex, GpuError> {
+        self.written.set(self.written.get().max(size.position + size.rows));
+        let plan = &self.plans[&plan_rows(size.rows)];
+        let mut first = 0;
+        for (pause, routing) in plan.pauses() {
+            let paging = self.paging.as_ref().expect("a plan that stops has what it needs for that");
+            let rows = pause.rows.count(size.rows as usize) as u64;
+            let bytes = 4 * rows * u64::from(pause.width);
+            let submission =
+                self.submit_part(size, first..pause.before, false, (routing, &paging.read, bytes));
+            let routing = readback::floats(&self.model.gpu, &paging.read, bytes, submission).await?;
+            self.bring(pause, routing, &paging.pages).await?;
+            first = pause.before;
+        }
+        Ok(self.submit_part(size, first..plan.len(), chooses, copy))
+    }
+
+    /// Records and submits some dispatches of a step.
+    fn submit_part(
+        &self,
+        size: StepSize,
+        dispatches: Range<usize>,
+        chooses: bool,
+        (from, to, bytes): Copy<'_>,
     ) -> wgpu::SubmissionIndex {
         let gpu = &self.model.gpu;
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.plans[&plan_rows(size.rows)].record(&mut pass, &self.step.group, size);
+            let plan = &self.plans[&plan_rows(size.rows)];
+            plan.record(&mut pass, &self.step.group, size, dispatches);
             if chooses {
                 self.sampler.record(&mut pass);
             }
         }
-        if let Some((from, to, bytes)) = copy {
-            encoder.copy_buffer_to_buffer(from, 0, to, 0, bytes);
+        encoder.copy_buffer_to_buffer(from, 0, to, 0, bytes);
+        gpu.queue.submit([encoder.finish()])
+    }
+
+    /// Brings the experts that a routing names, and writes the routing with their pages.
+    async fn bring(&self, pause: &Pause, routing: Vec<f32>, pages: &wgpu::Buffer) -> Result<(), GpuError> {
+        let GpuModel { gpu, source, manifest, weights, .. } = &*self.model;
+        let pool = &manifest.pools[pause.pool];
+        let mut routing = routing;
+        let used = pause.width as usize / 2;
+        let named = || routing.chunks(pause.width as usize).flat_map(|row| &row[..used]);
+        let wanted: BTreeSet<u32> = named().map(|&expert| expert as u32).collect();
+        if let Some(&expert) = wanted.iter().find(|&&expert| expert >= pool.experts) {
+            let reason = format!("a row was routed to expert {expert} of {}", pool.experts);
+            return Err(GpuError::Refused { reason });
         }
-        let submission = gpu.queue.submit([encoder.finish()]);
-        self.written.set(self.written.get().max(size.position + size.rows));
-        submission
+        let held = &weights.pages[pause.pool];
+        held.bring(gpu, source, manifest, pool, &weights.shards, &wanted).await?;
+        for row in routing.chunks_mut(pause.width as usize) {
+            for expert in &mut row[..used] {
+                *expert = held.page(*expert as u32).expect("it was brought") as f32;
+            }
+        }
+        gpu.queue.write_buffer(pages, 0, bytemuck::cast_slice(&routing));
+        Ok(())
     }
 }
 
-impl GpuState {
-    /// Does what [`step`](Self::step) does, with a clock around each dispatch, and remembers nothing.
-    ///
-    /// Clocks keep dispatches apart, so that the whole takes longer than a step; the shares are what counts.
-    pub async fn profile(&mut self, rows: u32) -> Result<PlanReport, GpuError> {
-        const AT_ONCE: usize = 1024;
-        if !self.model.gpu.profile().timestamps {
-            return Err(GpuError::Unsupported { operation: "timing single kernels" });
-        }
-        self.prepare(plan_rows(rows)).await?;
-        let plan = &self.plans[&plan_rows(rows)];
-        let gpu = &self.model.gpu;
-        let size = StepSize { rows, position: self.len };
-        let mut report = self.model.report(rows, self.len)?;
-        let ids = vec![0u32; rows as usize];
-        gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(&ids));
-        self.write_step(size);
-        self.written.set(self.written.get().max(self.len + rows));
-        let times = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
-            label: Some("times"),
-            ty: wgpu::QueryType::Timestamp,
-            count: 2 * AT_ONCE as u32,
-        });
-        let bytes = 16 * AT_ONCE as u64;
-        let resolved =
-            gpu.buffer("times", bytes, wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
-        let read = gpu.buffer("times", bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
-        let tick = f64::from(gpu.queue.get_timestamp_period()) * 1e-9;
-        for first in (0..plan.len()).step_by(AT_ONCE) {
-            let count = AT_ONCE.min(plan.len() - first);
-            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            plan.record_timed(&mut encoder, &self.step.group, size, &times, first, count);
-            encoder.resolve_query_set(&times, 0..2 * count as u32, &resolved, 0);
-            encoder.copy_buffer_to_buffer(&resolved, 0, &read, 0, 16 * count as u64);
-            let submission = gpu.queue.submit([encoder.finish()]);
-            let words = readback::floats(gpu, &read, 16 * count as u64, submission).await?;
-            let ticks: &[u64] = &bytemuck::cast_slice::<f32, u32>(&words)
-                .chunks(2)
-                .map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32)
-                .collect::<Vec<_>>();
-            for (dispatch, pair) in report.dispatches[first..first + count].iter_mut().zip(ticks.chunks(2)) {
-                dispatch.seconds = Some(pair[1].saturating_sub(pair[0]) as f64 * tick);
-            }
-        }
-        Ok(report)
-    }
-}
+/// What is copied at the end of a submission: from where, to where, how many bytes.
+type Copy<'a> = (&'a wgpu::Buffer, &'a wgpu::Buffer, u64);

@@ -6,20 +6,20 @@ use std::rc::Rc;
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{MemorySource, Model};
-use rullama_gpu::{Bound, Budget, CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions};
+use rullama_gpu::{Bound, Budget, CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
 
 fn open(options: &GpuOptions) -> Gpu {
     pollster::block_on(Gpu::open(&options.clone().without_self_test()))
         .expect("these tests need an adapter; a software one such as lavapipe will do")
 }
 
-fn file(name: &str) -> Model {
+fn file(name: &str) -> Rc<Model> {
     let path = format!("{}/../../testdata/gguf/{name}.gguf", env!("CARGO_MANIFEST_DIR"));
     let source = MemorySource::named(name, std::fs::read(path).unwrap());
-    pollster::block_on(Model::open(Box::new(source))).unwrap()
+    Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap())
 }
 
-fn load(gpu: &Gpu, model: &Model, options: &ModelOptions) -> Result<GpuModel, GpuError> {
+fn load(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> Result<GpuModel, GpuError> {
     let graph = text(model, &Config::read(model).unwrap(), Outputs::Last).unwrap();
     let mut read = false;
     let progress = &mut |done: u64, _| read |= done > 0;
@@ -29,7 +29,7 @@ fn load(gpu: &Gpu, model: &Model, options: &ModelOptions) -> Result<GpuModel, Gp
 }
 
 /// The error of a load that does not fit.
-fn refused(gpu: &Gpu, model: &Model, options: &ModelOptions) -> (Budget, Bound, Option<u32>, String) {
+fn refused(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> (Budget, Bound, Option<u32>, String) {
     match load(gpu, model, options) {
         Err(error @ GpuError::OutOfBudget { .. }) => {
             let text = error.to_string();
@@ -46,7 +46,9 @@ fn refused(gpu: &Gpu, model: &Model, options: &ModelOptions) -> (Budget, Bound, 
 fn the_largest_context_that_fits_is_told() {
     let gpu = open(&GpuOptions::default());
     let model = file("tiny-e2b-Q4_K_M");
-    let options = |context: u32| ModelOptions::default().context(context).cache(CacheFormat::F16);
+    let options = |context: u32| {
+        ModelOptions::default().context(context).cache(CacheFormat::F16).residency(Residency::Gpu)
+    };
     let loaded = load(&gpu, &model, &options(4096)).unwrap();
     let all = *loaded.budget();
     assert_eq!(all.weights, loaded.weight_bytes());

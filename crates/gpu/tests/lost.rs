@@ -18,13 +18,13 @@ fn open() -> Gpu {
         .expect("these tests need an adapter; a software one such as lavapipe will do")
 }
 
-fn file() -> Model {
+fn file() -> Rc<Model> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-F16.gguf");
     let source = MemorySource::new(std::fs::read(path).unwrap());
-    pollster::block_on(Model::open(Box::new(source))).unwrap()
+    Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap())
 }
 
-fn load(gpu: &Gpu, model: &Model) -> Result<Rc<GpuModel>, GpuError> {
+fn load(gpu: &Gpu, model: &Rc<Model>) -> Result<Rc<GpuModel>, GpuError> {
     let graph = text(model, &Config::read(model).unwrap(), Outputs::Last).unwrap();
     let options = ModelOptions::default().context(64);
     pollster::block_on(GpuModel::load(gpu.clone(), model, graph, options, &mut |_, _| {})).map(Rc::new)
@@ -82,7 +82,7 @@ fn whatever_is_asked_of_a_lost_gpu_says_so() {
     assert!(is_lost(load(&gpu, &model)));
     assert!(is_lost(pollster::block_on(rullama_gpu::self_test(&gpu))));
 
-    let again = Rc::new(pollster::block_on(loaded.reload(&model, &mut |_, _| {})).unwrap());
+    let again = Rc::new(pollster::block_on(loaded.reload(&mut |_, _| {})).unwrap());
     assert_eq!(step(&mut again.state().unwrap()).unwrap(), before);
     assert!(!again.gpu().is_lost());
 }

@@ -16,7 +16,7 @@ fn open(options: &GpuOptions) -> Gpu {
 fn load(gpu: &Gpu) -> Rc<GpuModel> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-F16.gguf");
     let source = MemorySource::new(std::fs::read(path).unwrap());
-    let model = pollster::block_on(Model::open(Box::new(source))).unwrap();
+    let model = Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap());
     let graph = text(&model, &Config::read(&model).unwrap(), Outputs::Last).unwrap();
     let options = ModelOptions::default().context(64);
     Rc::new(pollster::block_on(GpuModel::load(gpu.clone(), &model, graph, options, &mut |_, _| {})).unwrap())

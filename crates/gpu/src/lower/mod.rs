@@ -22,11 +22,11 @@ use std::collections::HashMap;
 use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
 pub(crate) use plain::plain_spec;
-pub(crate) use program::{Count, Draft, Program, Scratch, Slot, StepSize};
+pub(crate) use program::{Count, Draft, Pause, Program, Scratch, Slot, StepSize};
 pub(crate) use select::{FEW_ROWS, RowProduct, RowShape};
 use stage::Stage;
 
-use crate::{CacheFormat, GpuError, attention::RowAttention, weights::Manifest};
+use crate::{CacheFormat, GpuError, Residency, attention::RowAttention, weights::Manifest};
 
 /// What tells one way to rotate from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,6 +136,30 @@ impl Lowering<'_> {
         let width = self.target.graph.value(value).shape.width;
         assert!(place.at == 0 && place.stride == width, "only attention reads columns of stacked products");
         Ok(place.slot())
+    }
+
+    /// What a weight's reader finds its experts by: the routing, or the pages that its experts have after a stop.
+    fn experts(&mut self, routing: Value, packed: usize) -> Result<Slot, GpuError> {
+        let Target { graph, manifest, .. } = self.target;
+        let slot = self.whole(routing)?;
+        if manifest.packed[packed].residency != Residency::Paged {
+            return Ok(slot);
+        }
+        let pool = manifest.pool_of(routing).expect("experts that come and go have a pool");
+        if self.program.pauses.iter().all(|pause| pause.pool != pool) {
+            let (routing, shape) = (self.place(routing)?.scratch, graph.value(routing).shape);
+            let before = self.program.drafts.len();
+            self.program.pauses.push(Pause { before, routing, rows: shape.rows, width: shape.width, pool });
+        }
+        Ok(Slot::Pages)
+    }
+
+    /// Where the rows of a table are that tokens name, and what names them.
+    fn table(&self, packed: usize, shard: usize) -> [(&'static str, Slot); 2] {
+        match self.target.manifest.packed[packed].residency {
+            Residency::Rows => [("weight", Slot::Rows { packed }), ("tokens", Slot::RowNumbers)],
+            _ => [("weight", Slot::Shard { packed, shard }), ("tokens", Slot::Tokens)],
+        }
     }
 
     /// Sets room aside for a value.

@@ -171,8 +171,8 @@ impl Lowering<'_> {
             let mut plain = Plain::new(Kernel::Embed, params, 1)
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
-                .buffers(&[("weight", Slot::Shard { packed: packed_index, shard: index })])
-                .buffers(&[("tokens", Slot::Tokens), ("y", y)]);
+                .buffers(&self.table(packed_index, index))
+                .buffers(&[("y", y)]);
             plain.weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.most_rows);
             self.push_plain(plain, value, node);
         }
@@ -197,7 +197,7 @@ impl Lowering<'_> {
         let x_slot = expert_stride(graph, x, info, slots);
         let mut buffers = vec![("x", self.whole(x)?), ("y", self.claim(value))];
         if let Some(routing) = routing {
-            buffers.push(("routing", self.whole(routing)?));
+            buffers.push(("routing", self.experts(routing, packed_index)?));
         }
         for (index, shard) in packed.shards.iter().enumerate() {
             let rows = (shard.rows.end - shard.rows.start) as u32;

@@ -24,6 +24,14 @@ pub(crate) enum Slot {
     Values(Cache),
     /// The step's tokens.
     Tokens,
+    /// The rows of a packed tensor that the step's tokens name, where the tensor itself stays in the file.
+    Rows {
+        packed: usize,
+    },
+    /// Which of these rows belongs to each token.
+    RowNumbers,
+    /// A routing with pages in place of experts.
+    Pages,
     /// The table of one way to rotate.
     Turns(RopeKey),
 }
@@ -82,10 +90,25 @@ pub(crate) struct Draft {
     pub(crate) weight_bytes: u64,
 }
 
+/// A stop on the way: experts that a routing names are brought before the next dispatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pause {
+    /// The dispatch that has to wait.
+    pub(crate) before: usize,
+    pub(crate) routing: Scratch,
+    /// Rows of the routing, and its columns.
+    pub(crate) rows: Rows,
+    pub(crate) width: u32,
+    /// The experts' pool.
+    pub(crate) pool: usize,
+}
+
 /// Dispatches, and the buffers between them.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) drafts: Vec<Draft>,
+    /// Where it stops, in order.
+    pub(crate) pauses: Vec<Pause>,
     /// Bytes of each scratch buffer.
     pub(crate) scratch: Vec<u64>,
     /// Where the graph's output is.
@@ -112,6 +135,9 @@ impl Program {
         };
         for (index, draft) in self.drafts.iter().enumerate() {
             used(draft).iter().for_each(|scratch| last[scratch.0] = index);
+        }
+        for pause in &self.pauses {
+            last[pause.routing.0] = last[pause.routing.0].max(pause.before);
         }
         let mut assigned = vec![usize::MAX; self.scratch.len()];
         let mut sizes: Vec<u64> = Vec::new();

@@ -159,7 +159,7 @@ impl Lowering<'_> {
         };
         spec = match linear.routing {
             Some(routing) => {
-                buffers.push(("routing", self.whole(routing)?));
+                buffers.push(("routing", self.experts(routing, packed_index)?));
                 spec.with(Fragment::Routed)
             }
             None => spec.with(Fragment::Dense),
@@ -274,13 +274,9 @@ impl Lowering<'_> {
         let mut params = planes(&packed.shards[0], packed.packing.plane_words);
         params.extend([group, groups, target.manifest.vector(graph, norm.weight)]);
         params.extend([norm.eps, before, scale, by].map(f32::to_bits));
-        let buffers = vec![
-            ("weight", Slot::Shard { packed: packed_index, shard: 0 }),
-            ("projected", self.whole(projected)?),
-            ("tokens", Slot::Tokens),
-            ("vectors", Slot::Vectors),
-            ("y", self.claim(out)),
-        ];
+        let mut buffers = vec![("projected", self.whole(projected)?), ("vectors", Slot::Vectors)];
+        buffers.extend(self.table(packed_index, 0));
+        buffers.push(("y", self.claim(out)));
         let spec = KernelSpec::new(Kernel::PerLayer)
             .with(Fragment::PlainEntry)
             .with_reduce(target.subgroup)

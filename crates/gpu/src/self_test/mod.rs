@@ -142,7 +142,7 @@ async fn judge(gpu: &Gpu) -> Result<Verdict, GpuError> {
 
 /// What plans compute.
 async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, GpuError> {
-    let model = cases::model().await;
+    let model = Rc::new(cases::model().await);
     let pipelines = Rc::new(Pipelines::new(gpu));
     let mut results = Vec::new();
     for case in cases::all() {

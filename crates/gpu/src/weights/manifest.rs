@@ -3,12 +3,18 @@
 //! Weights that are multiplied with the same input are *stacked*: their rows lie one after another in one packed
 //! tensor, so that one dispatch computes them all.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use rullama_gguf::{Format, Model, ModelTensor};
 use rullama_graph::{Graph, Node, Op, Value, Weight};
 
-use super::pack::{Packing, resident_format};
+use super::{
+    Residency,
+    pack::{Packing, resident_format},
+};
 use crate::GpuError;
 
 /// Some rows of a packed tensor, in a buffer of their own.
@@ -34,7 +40,41 @@ pub(crate) struct Part {
 pub(crate) struct Packed {
     pub(crate) parts: Vec<Part>,
     pub(crate) packing: Packing,
+    /// Where it is. Of rows and pages, the shards have room for as many as a step may need.
+    pub(crate) residency: Residency,
     pub(crate) shards: Vec<Shard>,
+}
+
+impl Packed {
+    /// Bytes of all shards.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.bytes).sum()
+    }
+}
+
+/// How weights are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// The largest shard.
+    pub(crate) largest_shard: u64,
+    pub(crate) residency: Residency,
+    /// The most rows of a step: so many rows of a table that stays in the file.
+    pub(crate) most_rows: u32,
+    /// Experts of a layer that have a page, where they come and go.
+    pub(crate) pages: u32,
+}
+
+/// Experts that share pages: those of one layer, whose tensors come and go together.
+#[derive(Debug)]
+pub(crate) struct ExpertPool {
+    /// Which experts are used.
+    pub(crate) routing: Value,
+    /// The packed tensors with a matrix for each expert.
+    pub(crate) packed: Vec<usize>,
+    /// Experts in the file.
+    pub(crate) experts: u32,
+    /// Experts that have a page.
+    pub(crate) pages: u32,
 }
 
 /// A tensor that is kept in another format than the file's.
@@ -62,13 +102,16 @@ pub(crate) struct Manifest {
     factors: HashMap<String, f32>,
     /// Divisors of rotary frequencies, which the host needs.
     pub(crate) rope_factors: HashMap<String, Vec<f32>>,
+    /// Experts that come and go.
+    pub(crate) pools: Vec<ExpertPool>,
 }
 
 impl Manifest {
     /// Decides about every weight that `graph` names. Reads only single numbers.
-    pub(crate) async fn read(model: &Model, graph: &Graph, largest_binding: u64) -> Result<Self, GpuError> {
+    pub(crate) async fn read(model: &Model, graph: &Graph, layout: Layout) -> Result<Self, GpuError> {
         let mut manifest = Self {
             packed: Vec::new(),
+            pools: Vec::new(),
             places: HashMap::new(),
             vectors: HashMap::new(),
             vector_floats: 0,
@@ -76,16 +119,27 @@ impl Manifest {
             rope_factors: HashMap::new(),
         };
         for stack in stacks(graph) {
-            manifest.stack(model, graph, &stack, largest_binding)?;
+            manifest.stack(model, graph, &stack, layout)?;
         }
+        let multiplied = multiplied(graph);
         for node in graph.nodes() {
             let Some(weight) = node.op.weight() else { continue };
             let info = graph.weight(weight);
             let name = info.tensor.as_str();
             match node.op {
                 Op::Embed { .. } | Op::Linear { .. } | Op::ExpertLinear { .. } => {
+                    let residency = match node.op {
+                        // A table that is also multiplied with has to be there as a whole.
+                        Op::Embed { .. } if !multiplied.contains(name) => Residency::Rows,
+                        Op::ExpertLinear { .. } if layout.pages < info.matrices => Residency::Paged,
+                        _ => Residency::Gpu,
+                    };
+                    let residency = if residency <= layout.residency { residency } else { Residency::Gpu };
                     if !manifest.places.contains_key(name) {
-                        manifest.pack(vec![find(model, name)?], largest_binding)?;
+                        manifest.pack(vec![find(model, name)?], residency, layout)?;
+                    }
+                    if let (Op::ExpertLinear { routing, .. }, Residency::Paged) = (node.op, residency) {
+                        manifest.pool(routing, name, info.matrices, layout.pages);
                     }
                     if let Some(scale) = info.scale {
                         let name = graph.weight(scale).tensor.as_str();
@@ -156,10 +210,47 @@ impl Manifest {
         graph.weight(weight).scale.map_or(1.0, |scale| self.factors[&graph.weight(scale).tensor])
     }
 
-    /// Bytes of all weights on the GPU.
+    /// Bytes of all weights on the GPU: those that stay there, and room for experts that come and go.
     pub(crate) fn bytes(&self) -> u64 {
-        let shards = self.packed.iter().flat_map(|packed| &packed.shards);
-        shards.map(|shard| shard.bytes).sum::<u64>() + 4 * u64::from(self.vector_floats)
+        let there = self.packed.iter().filter(|packed| packed.residency != Residency::Rows);
+        there.map(Packed::bytes).sum::<u64>() + 4 * u64::from(self.vector_floats)
+    }
+
+    /// Bytes of tables' rows that every conversation has room for.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.resident(Residency::Rows).map(|(_, packed)| packed.bytes()).sum()
+    }
+
+    /// The packed tensors that live in a place.
+    pub(crate) fn resident(&self, residency: Residency) -> impl Iterator<Item = (usize, &Packed)> {
+        self.packed.iter().enumerate().filter(move |(_, packed)| packed.residency == residency)
+    }
+
+    /// The most frugal place that any weight lives in.
+    pub(crate) fn residency(&self) -> Residency {
+        self.packed.iter().map(|packed| packed.residency).max().unwrap_or_default()
+    }
+
+    /// The pool of the experts that `routing` names.
+    pub(crate) fn pool_of(&self, routing: Value) -> Option<usize> {
+        self.pools.iter().position(|pool| pool.routing == routing)
+    }
+
+    /// Bytes of the largest routing of experts that come and go.
+    pub(crate) fn routing_bytes(&self, graph: &Graph, most_rows: u32) -> u64 {
+        let widths = self.pools.iter().map(|pool| graph.value(pool.routing).shape.width);
+        4 * u64::from(most_rows) * u64::from(widths.max().unwrap_or(0))
+    }
+
+    fn pool(&mut self, routing: Value, tensor: &str, experts: u32, pages: u32) {
+        let (packed, _) = self.places[tensor];
+        let index = self.pool_of(routing).unwrap_or_else(|| {
+            self.pools.push(ExpertPool { routing, packed: Vec::new(), experts, pages });
+            self.pools.len() - 1
+        });
+        if !self.pools[index].packed.contains(&packed) {
+            self.pools[index].packed.push(packed);
+        }
     }
 
     /// Tensors whose format has no kernel of its own.
@@ -180,7 +271,7 @@ impl Manifest {
         model: &Model,
         graph: &Graph,
         weights: &[Weight],
-        limit: u64,
+        layout: Layout,
     ) -> Result<(), GpuError> {
         let mut runs: Vec<(Packing, Vec<ModelTensor<'_>>)> = Vec::new();
         for &weight in weights {
@@ -193,17 +284,22 @@ impl Manifest {
             let packing = packing(&tensor)?;
             let fits = |run: &[ModelTensor<'_>]| {
                 let rows: u64 = run.iter().chain([&tensor]).map(|tensor| tensor.shape.rows()).sum();
-                rows <= packing.rows_within(limit)
+                rows <= packing.rows_within(layout.largest_shard)
             };
             match runs.iter_mut().find(|(other, run)| *other == packing && fits(run)) {
                 Some((_, run)) => run.push(tensor),
                 None => runs.push((packing, vec![tensor])),
             }
         }
-        runs.into_iter().try_for_each(|(_, run)| self.pack(run, limit))
+        runs.into_iter().try_for_each(|(_, run)| self.pack(run, Residency::Gpu, layout))
     }
 
-    fn pack(&mut self, tensors: Vec<ModelTensor<'_>>, limit: u64) -> Result<(), GpuError> {
+    fn pack(
+        &mut self,
+        tensors: Vec<ModelTensor<'_>>,
+        residency: Residency,
+        layout: Layout,
+    ) -> Result<(), GpuError> {
         let packing = packing(&tensors[0])?;
         // Rows that belong together: those of one matrix, of which experts have several in a tensor.
         let matrix_rows = tensors[0].shape.dims().get(1).copied().unwrap_or(1);
@@ -216,8 +312,14 @@ impl Manifest {
             let (name, format) = (tensor.name.to_owned(), tensor.format);
             parts.push(Part { tensor: name, rows: tensor.shape.rows(), format });
         }
-        let shards = shards(&parts[0].tensor, &packing, rows, matrix_rows, limit)?;
-        self.packed.push(Packed { parts, packing, shards });
+        // A step's rows of a table are one shard: no rows belong together, and no step is that large.
+        let (rows, matrix_rows) = match residency {
+            Residency::Gpu => (rows, matrix_rows),
+            Residency::Rows => (layout.most_rows.into(), 1),
+            Residency::Paged => (u64::from(layout.pages) * matrix_rows, matrix_rows),
+        };
+        let shards = shards(&parts[0].tensor, &packing, rows, matrix_rows, layout.largest_shard)?;
+        self.packed.push(Packed { parts, packing, residency, shards });
         Ok(())
     }
 }
@@ -256,6 +358,15 @@ fn packing(tensor: &ModelTensor<'_>) -> Result<Packing, GpuError> {
     Packing::new(resident_format(tensor.format, width), width)
         .or_else(|| Packing::new(Format::F32, width))
         .ok_or(GpuError::Unsupported { operation: "linear" })
+}
+
+/// Tensors that something is multiplied with.
+fn multiplied(graph: &Graph) -> HashSet<&str> {
+    let weights = graph.nodes().iter().filter_map(|node| match node.op {
+        Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } => Some(weight),
+        _ => None,
+    });
+    weights.map(|weight| graph.weight(weight).tensor.as_str()).collect()
 }
 
 /// Weights that have the same input: queries, keys and values; gate and up.

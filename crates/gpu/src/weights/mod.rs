@@ -2,8 +2,13 @@
 
 mod manifest;
 pub mod pack;
+mod pages;
+mod residency;
 mod resident;
+mod row_tables;
 
 pub use manifest::Conversion;
-pub(crate) use manifest::{Manifest, Packed, Shard};
+pub(crate) use manifest::{Layout, Manifest, Packed, Shard};
+pub use residency::{Residency, UnknownResidency};
 pub(crate) use resident::{Resident, STAGING};
+pub(crate) use row_tables::RowTables;

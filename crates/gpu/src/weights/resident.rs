@@ -5,9 +5,10 @@ use std::{ops::Range, thread};
 use rullama_gguf::{Model, ModelTensor};
 
 use super::{
-    Manifest, Packed,
+    Manifest, Packed, Residency,
     manifest::{decode, decoded, find},
     pack::Packing,
+    pages::Pages,
 };
 use crate::{Gpu, GpuError};
 
@@ -18,23 +19,25 @@ const PIECE: u64 = 16 << 20;
 pub(crate) const STAGING: u64 = 2 * PIECE;
 
 /// The weights of a manifest on the GPU.
-#[derive(Debug)]
 pub(crate) struct Resident {
-    /// For each packed tensor, a buffer for each shard.
+    /// For each packed tensor, a buffer for each shard; none, where every conversation has its own rows of it.
     pub(crate) shards: Vec<Vec<wgpu::Buffer>>,
+    /// Who has the pages of each pool of experts.
+    pub(crate) pages: Vec<Pages>,
     /// All vectors.
     pub(crate) vectors: wgpu::Buffer,
 }
 
 impl Resident {
-    /// Reads, packs and uploads everything, telling `progress` how many bytes of how many are done.
+    /// Reads, packs and uploads everything that stays on the GPU, telling `progress` how many bytes of how many are done.
     pub(crate) async fn upload(
         gpu: &Gpu,
         model: &Model,
         manifest: &Manifest,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let all = manifest.bytes();
+        let staying = || manifest.resident(Residency::Gpu);
+        let all: u64 = staying().map(|(_, packed)| packed.bytes()).sum();
         let mut done = 0;
         progress(done, all);
         let (vectors, shards) = allocate(gpu, manifest).await?;
@@ -42,7 +45,7 @@ impl Resident {
             let values = decoded(model, &find(model, name)?).await?;
             gpu.queue.write_buffer(&vectors, 4 * u64::from(at), bytemuck::cast_slice(&values));
         }
-        for (packed, buffers) in manifest.packed.iter().zip(&shards) {
+        for (index, packed) in staying() {
             let mut first = 0;
             for part in &packed.parts {
                 let tensor = find(model, &part.tensor)?;
@@ -50,7 +53,11 @@ impl Resident {
                 let mut row = 0;
                 while row < part.rows {
                     let rows = row..(row + at_once).min(part.rows);
-                    upload_rows(gpu, model, &tensor, packed, buffers, first, rows.clone()).await?;
+                    let planes = read_rows(model, &tensor, &packed.packing, rows.clone()).await?;
+                    write_rows(gpu, packed, &shards[index], first + row, &planes);
+                    // Sends what was written on its way, so that it does not pile up in memory.
+                    gpu.queue.submit([]);
+                    gpu.check()?;
                     row = rows.end;
                     done += (rows.end - rows.start) * 4 * u64::from(packed.packing.row_words());
                     progress(done.min(all), all);
@@ -60,7 +67,8 @@ impl Resident {
         }
         gpu.poll(wgpu::PollType::Poll)?;
         gpu.check()?;
-        Ok(Self { shards, vectors })
+        let pages = manifest.pools.iter().map(|pool| Pages::new(pool.pages)).collect();
+        Ok(Self { shards, pages, vectors })
     }
 }
 
@@ -77,7 +85,8 @@ async fn allocate(
     for packed in &manifest.packed {
         let name = &packed.parts[0].tensor;
         let mut buffers = Vec::new();
-        for shard in &packed.shards {
+        let shared = packed.residency != Residency::Rows;
+        for shard in packed.shards.iter().filter(|_| shared) {
             let what = format!("`{name}`");
             let (buffer, outcome) = gpu.allocate(what, shard.bytes, || gpu.storage(name, shard.bytes));
             buffers.push(buffer?);
@@ -91,38 +100,48 @@ async fn allocate(
     Ok((vectors, all))
 }
 
-/// Uploads some rows of a tensor whose first row is `first` in the packed one.
-async fn upload_rows(
-    gpu: &Gpu,
+/// The planes of some rows.
+pub(super) type PlaneWords = [Vec<u32>; 3];
+
+/// Reads some rows of a tensor and packs them.
+pub(super) async fn read_rows(
     model: &Model,
     tensor: &ModelTensor<'_>,
-    packed: &Packed,
-    buffers: &[wgpu::Buffer],
-    first: u64,
+    packing: &Packing,
     rows: Range<u64>,
-) -> Result<(), GpuError> {
-    let packing = &packed.packing;
-    let blocks = model.read(tensor.rows_range(rows.clone())).await?;
+) -> Result<PlaneWords, GpuError> {
     let count = (rows.end - rows.start) as usize;
-    let mut planes = packing.plane_words.map(|words| vec![0u32; count * words as usize]);
-    pack(tensor, packing, &blocks, count, planes.each_mut().map(Vec::as_mut_slice))?;
-    let rows = first + rows.start..first + rows.end;
+    packed_rows(tensor, packing, &model.read(tensor.rows_range(rows)).await?, count)
+}
+
+/// Packs rows that were read.
+pub(super) fn packed_rows(
+    tensor: &ModelTensor<'_>,
+    packing: &Packing,
+    blocks: &[u8],
+    rows: usize,
+) -> Result<PlaneWords, GpuError> {
+    let mut planes = packing.plane_words.map(|words| vec![0u32; rows * words as usize]);
+    pack(tensor, packing, blocks, rows, planes.each_mut().map(Vec::as_mut_slice))?;
+    Ok(planes)
+}
+
+/// Writes rows to where they belong in a packed tensor, the first of them at row `at`.
+pub(super) fn write_rows(gpu: &Gpu, packed: &Packed, buffers: &[wgpu::Buffer], at: u64, planes: &PlaneWords) {
+    let all_words = packed.packing.plane_words.map(u64::from);
+    // Every format has words in plane 0.
+    let rows = at..at + planes[0].len() as u64 / all_words[0];
     for (shard, buffer) in packed.shards.iter().zip(buffers) {
         let (from, to) = (rows.start.max(shard.rows.start), rows.end.min(shard.rows.end));
         if from >= to {
             continue;
         }
-        for (plane, &words) in packing.plane_words.iter().enumerate().filter(|(_, words)| **words > 0) {
-            let words = u64::from(words);
-            let part =
-                &planes[plane][((from - rows.start) * words) as usize..((to - rows.start) * words) as usize];
+        for (plane, words) in all_words.into_iter().enumerate().filter(|&(_, words)| words > 0) {
+            let part = ((from - rows.start) * words) as usize..((to - rows.start) * words) as usize;
             let at = u64::from(shard.plane_at[plane]) + (from - shard.rows.start) * words;
-            gpu.queue.write_buffer(buffer, 4 * at, bytemuck::cast_slice(part));
+            gpu.queue.write_buffer(buffer, 4 * at, bytemuck::cast_slice(&planes[plane][part]));
         }
     }
-    // Sends what was written on its way, so that it does not pile up in memory.
-    gpu.queue.submit([]);
-    gpu.check()
 }
 
 /// Packs rows on as many threads as there are cores: at the speed of one, packing would take longer than reading.

@@ -61,7 +61,7 @@ pub(crate) fn gpu(options: &GpuOptions) -> Gpu {
         .expect("these tests need an adapter; a software one such as lavapipe will do")
 }
 
-pub(crate) fn load(gpu: &Gpu, model: &Model, graph: Graph, options: &ModelOptions) -> Rc<GpuModel> {
+pub(crate) fn load(gpu: &Gpu, model: &Rc<Model>, graph: Graph, options: &ModelOptions) -> Rc<GpuModel> {
     let mut progress = |_, _| {};
     let loaded = GpuModel::load(gpu.clone(), model, graph, options.clone(), &mut progress);
     Rc::new(pollster::block_on(loaded).unwrap())

@@ -1,0 +1,104 @@
+//! Experts that come and go: those used lately have a page on the GPU, the others are read when they are needed.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+};
+
+use rullama_gguf::Model;
+
+use super::{
+    Manifest,
+    manifest::{ExpertPool, find},
+    resident::{PlaneWords, read_rows, write_rows},
+};
+use crate::{Gpu, GpuError};
+
+/// The pages of one pool. All conversations share them: what one brings, another may use or throw out, as soon as the
+/// commands that read it are submitted.
+pub(crate) struct Pages {
+    pages: RefCell<Vec<Page>>,
+    clock: Cell<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Page {
+    expert: Option<u32>,
+    /// When it was used last.
+    used: u64,
+}
+
+impl Pages {
+    pub(super) fn new(count: u32) -> Self {
+        Self { pages: RefCell::new(vec![Page::default(); count as usize]), clock: Cell::new(0) }
+    }
+
+    /// The page of an expert that is there.
+    pub(crate) fn page(&self, expert: u32) -> Option<u32> {
+        let pages = self.pages.borrow();
+        pages.iter().position(|page| page.expert == Some(expert)).map(|page| page as u32)
+    }
+
+    /// Brings experts onto the GPU. They are there until somebody else brings others: whoever wants to use them does so
+    /// without waiting for anything.
+    pub(crate) async fn bring(
+        &self,
+        gpu: &Gpu,
+        model: &Model,
+        manifest: &Manifest,
+        pool: &ExpertPool,
+        shards: &[Vec<wgpu::Buffer>],
+        wanted: &BTreeSet<u32>,
+    ) -> Result<(), GpuError> {
+        // Other conversations go on while this one reads, and may throw out what was there a moment ago.
+        while let Some(&expert) = wanted.iter().find(|&&expert| self.page(expert).is_none()) {
+            let mut tensors = Vec::new();
+            for &packed in &pool.packed {
+                tensors.push((packed, read_expert(model, manifest, pool, packed, expert).await?));
+            }
+            let page = self.make_room(wanted);
+            for (index, planes) in tensors {
+                let packed = &manifest.packed[index];
+                let rows = packed.parts[0].rows / u64::from(pool.experts);
+                write_rows(gpu, packed, &shards[index], u64::from(page) * rows, &planes);
+            }
+            self.pages.borrow_mut()[page as usize].expert = Some(expert);
+            gpu.queue.submit([]);
+            gpu.check()?;
+        }
+        let now = self.clock.get() + 1;
+        self.clock.set(now);
+        for page in self.pages.borrow_mut().iter_mut() {
+            if page.expert.is_some_and(|expert| wanted.contains(&expert)) {
+                page.used = now;
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the page that nobody has used for longest, of those that are not wanted.
+    fn make_room(&self, wanted: &BTreeSet<u32>) -> u32 {
+        let mut pages = self.pages.borrow_mut();
+        let free = |page: &Page| page.expert.is_none_or(|expert| !wanted.contains(&expert));
+        let candidates = pages.iter().enumerate().filter(|(_, page)| free(page));
+        let (index, _) = candidates
+            .min_by_key(|(_, page)| (page.expert.is_some(), page.used))
+            .expect("a step wants no more experts than there are pages");
+        pages[index].expert = None;
+        index as u32
+    }
+}
+
+async fn read_expert(
+    model: &Model,
+    manifest: &Manifest,
+    pool: &ExpertPool,
+    packed: usize,
+    expert: u32,
+) -> Result<PlaneWords, GpuError> {
+    let packed = &manifest.packed[packed];
+    let part = &packed.parts[0];
+    let rows = part.rows / u64::from(pool.experts);
+    let first = u64::from(expert) * rows;
+    read_rows(model, &find(model, &part.tensor)?, &packed.packing, first..first + rows).await
+}

@@ -1,0 +1,86 @@
+//! Tables that stay in the file: a conversation has room for the rows that a step's tokens name, and numbers them anew.
+
+use std::{collections::HashMap, ops::Range};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use rullama_gguf::{Model, ModelTensor};
+
+use super::{
+    Manifest, Residency,
+    manifest::find,
+    resident::{packed_rows, write_rows},
+};
+use crate::{Gpu, GpuError};
+
+/// Reads that are under way at once: over a network each takes long, and a prompt needs hundreds.
+const READS_AT_ONCE: usize = 16;
+
+/// The rows of one conversation's step.
+pub(crate) struct RowTables {
+    tables: Vec<(usize, wgpu::Buffer)>,
+    /// Which row belongs to each token of a step: the first to the first, and so on.
+    numbers: wgpu::Buffer,
+}
+
+impl RowTables {
+    /// Room for the rows of steps of up to `most_rows` tokens; nothing, if no table stays in the file.
+    pub(crate) fn new(gpu: &Gpu, manifest: &Manifest, most_rows: u32) -> Result<Option<Self>, GpuError> {
+        let mut tables = Vec::new();
+        for (index, packed) in manifest.resident(Residency::Rows) {
+            tables.push((index, gpu.storage("rows of a table", packed.bytes())?));
+        }
+        if tables.is_empty() {
+            return Ok(None);
+        }
+        let numbers = gpu.storage("row numbers", 4 * u64::from(most_rows))?;
+        let words: Vec<u32> = (0..most_rows).collect();
+        gpu.queue.write_buffer(&numbers, 0, bytemuck::cast_slice(&words));
+        Ok(Some(Self { tables, numbers }))
+    }
+
+    /// The rows of a packed tensor.
+    pub(crate) fn table(&self, packed: usize) -> &wgpu::Buffer {
+        let found = self.tables.iter().find(|(index, _)| *index == packed);
+        &found.expect("every table that stays in the file has room for rows").1
+    }
+
+    /// What takes the place of the step's tokens.
+    pub(crate) fn numbers(&self) -> &wgpu::Buffer {
+        &self.numbers
+    }
+
+    /// Brings the rows that `ids` name.
+    pub(crate) async fn fill(
+        &self,
+        gpu: &Gpu,
+        model: &Model,
+        manifest: &Manifest,
+        ids: &[u32],
+    ) -> Result<(), GpuError> {
+        for (index, buffer) in &self.tables {
+            let packed = &manifest.packed[*index];
+            let tensor = find(model, &packed.parts[0].tensor)?;
+            let blocks = blocks(model, &tensor, ids).await?;
+            let planes = packed_rows(&tensor, &packed.packing, &blocks, ids.len())?;
+            write_rows(gpu, packed, std::slice::from_ref(buffer), 0, &planes);
+        }
+        Ok(())
+    }
+}
+
+/// The blocks of the rows that `ids` name, one after another. Each row is read once, neighbours together.
+async fn blocks(model: &Model, tensor: &ModelTensor<'_>, ids: &[u32]) -> Result<Vec<u8>, GpuError> {
+    let mut rows: Vec<u64> = ids.iter().map(|&id| id.into()).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let runs: Vec<Range<u64>> =
+        rows.chunk_by(|a, b| a + 1 == *b).map(|run| run[0]..run[run.len() - 1] + 1).collect();
+    let reads = runs.iter().map(|run| model.read(tensor.rows_range(run.clone())));
+    let bytes: Vec<Vec<u8>> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+    let row_bytes = tensor.row_bytes() as usize;
+    let mut found: HashMap<u64, &[u8]> = HashMap::new();
+    for (run, bytes) in runs.iter().zip(&bytes) {
+        found.extend(run.clone().zip(bytes.chunks_exact(row_bytes)));
+    }
+    Ok(ids.iter().flat_map(|&id| found[&u64::from(id)]).copied().collect())
+}
