@@ -7,6 +7,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
     value_parser,
 };
+use rullama_gpu::Residency;
 use rullama_synth::{LARGEST_VOCABULARY, Mix, Preset, SMALLEST_VOCABULARY};
 
 const MODEL_HELP: &str = "A GGUF file, the name of a model in the Ollama store such as gemma4:e2b, \
@@ -212,12 +213,30 @@ pub(crate) struct LoadArguments {
     /// Tokens the conversation may have [default: as many as the model was made for; at most 4096 on the GPU]
     #[arg(long, value_name = "N")]
     pub(crate) context: Option<u32>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArguments,
+}
+
+/// What memory is used for.
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArguments {
     /// How keys and values are kept [default: f32 on the CPU, f16 on the GPU]
     #[arg(long, value_enum)]
     pub(crate) kv: Option<KvChoice>,
     /// MiB of weights that are held in memory on the CPU; the others are read again for each token
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub(crate) weight_memory: u64,
+    /// MiB of the GPU's memory that the model and its conversation may take [default: all]
+    #[arg(long, value_name = "MIB")]
+    pub(crate) gpu_memory: Option<u64>,
+    /// Where weights live on the GPU backend: all on the GPU; embedding tables in the file, read by rows; or also
+    /// experts in the file, read when they are needed [default: the first that fits]
+    #[arg(long, value_parser = residency_parser())]
+    pub(crate) residency: Option<Residency>,
+}
+
+fn residency_parser() -> impl TypedValueParser<Value = Residency> {
+    PossibleValuesParser::new(Residency::ALL.map(Residency::as_str)).try_map(|name| name.parse::<Residency>())
 }
 
 /// How tokens are chosen. What is not given has the model's own default, or else Ollama's.
@@ -354,12 +373,8 @@ pub(crate) struct BenchArguments {
     /// Tokens a conversation may have [default: as many as are needed]
     #[arg(long, value_name = "N")]
     pub(crate) context: Option<u32>,
-    /// How keys and values are kept [default: f32 on the CPU, f16 on the GPU]
-    #[arg(long, value_enum)]
-    pub(crate) kv: Option<KvChoice>,
-    /// MiB of weights that are held in memory on the CPU; the others are read again for each token
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
-    pub(crate) weight_memory: u64,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArguments,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -384,12 +399,8 @@ pub(crate) struct ParityArguments {
     /// How close the two best logits may be for either of them to be right
     #[arg(long, value_name = "T", default_value_t = 0.05, value_parser = finite)]
     pub(crate) tolerance: f32,
-    /// How keys and values are kept on the GPU [default: f16]
-    #[arg(long, value_enum)]
-    pub(crate) kv: Option<KvChoice>,
-    /// MiB of weights that are held in memory on the CPU; the others are read again for each token
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
-    pub(crate) weight_memory: u64,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArguments,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

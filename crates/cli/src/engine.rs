@@ -10,11 +10,11 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions, Session};
-use rullama_gpu::{Gpu, GpuOptions};
+use rullama_gpu::{Gpu, GpuModel, GpuOptions, Residency};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    arguments::{BackendChoice, KvChoice, LoadArguments, SamplingArguments},
+    arguments::{BackendChoice, KvChoice, LoadArguments, MemoryArguments, SamplingArguments},
     failure::Failure,
     model::{self, Opened},
 };
@@ -29,8 +29,7 @@ pub(crate) async fn load(
 ) -> Result<Engine, Failure> {
     let mut options = LoadOptions::default().prompts(opened.prompt_variant());
     options.context = arguments.context.or(own_context);
-    options.weight_memory = arguments.weight_memory.saturating_mul(1 << 20);
-    options.kv = kv_format(arguments.kv, backend);
+    arguments.memory.apply(&mut options, backend);
     match backend {
         BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
         BackendChoice::Gpu => load_on(Gpu::open(&GpuOptions::default()).await?, opened, &options).await,
@@ -43,16 +42,22 @@ pub(crate) async fn open_gpu(why: &str) -> Result<Gpu, Failure> {
     Gpu::open(&GpuOptions::default()).await.map_err(failed)
 }
 
-/// How keys and values are kept, where the command line leaves it open.
-pub(crate) fn kv_format(choice: Option<KvChoice>, backend: BackendChoice) -> KvFormat {
-    match (choice, backend) {
-        (Some(KvChoice::F32), _) | (None, BackendChoice::Cpu) => KvFormat::F32,
-        (Some(KvChoice::F16), _) | (None, BackendChoice::Gpu) => KvFormat::F16,
-        (Some(KvChoice::Q8), _) => KvFormat::Q8,
+impl MemoryArguments {
+    /// Says to `options` what the command line says, or leaves open.
+    pub(crate) fn apply(&self, options: &mut LoadOptions, backend: BackendChoice) {
+        const MIB: u64 = 1 << 20;
+        options.weight_memory = self.weight_memory.saturating_mul(MIB);
+        options.gpu_memory = self.gpu_memory.map(|memory| memory.saturating_mul(MIB));
+        options.residency = self.residency;
+        options.kv = match (self.kv, backend) {
+            (Some(KvChoice::F32), _) | (None, BackendChoice::Cpu) => KvFormat::F32,
+            (Some(KvChoice::F16), _) | (None, BackendChoice::Gpu) => KvFormat::F16,
+            (Some(KvChoice::Q8), _) => KvFormat::Q8,
+        };
     }
 }
 
-/// Uploads an opened model, with a bar that shows how far it has got, and says what had to be converted.
+/// Uploads an opened model, with a bar that shows how far it has got, and says what is not as one would expect.
 pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> Result<Engine, Failure> {
     let bar = model::progress(&opened.name, 0);
     let mut progress = |done, all| {
@@ -62,14 +67,34 @@ pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> 
     let engine = Engine::load_on(gpu, opened.model, options, &mut progress).await;
     bar.finish_and_clear();
     let engine = engine?;
-    report_conversions(&engine);
+    if let Some(model) = engine.gpu_model() {
+        report_conversions(&model);
+        let unasked = model.residency() != Residency::Gpu && options.residency.is_none();
+        if unasked {
+            anstream::eprintln!(
+                "note: {}, because the GPU has no room for all of them",
+                streamed(model.residency())
+            );
+        }
+        for fallback in model.fallbacks() {
+            anstream::eprintln!("note: {fallback}");
+        }
+    }
     Ok(engine)
 }
 
+fn streamed(residency: Residency) -> &'static str {
+    match residency {
+        Residency::Gpu => "all weights are on the GPU",
+        Residency::Rows => "embedding tables stay in the file and are read by rows",
+        Residency::Paged => "experts stay in the file and are read when they are needed",
+    }
+}
+
 /// Says which formats of the file the GPU has no kernels for, and what their tensors became.
-fn report_conversions(engine: &Engine) {
+fn report_conversions(model: &GpuModel) {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for conversion in engine.gpu_model().iter().flat_map(|model| model.conversions()) {
+    for conversion in model.conversions() {
         *counts.entry((conversion.from.name(), conversion.to.name())).or_default() += 1;
     }
     for ((from, to), count) in counts {

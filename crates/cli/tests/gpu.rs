@@ -38,6 +38,31 @@ fn replies_come_from_the_gpu_unless_told_otherwise() {
 }
 
 #[test]
+fn weights_stay_in_the_file_where_memory_is_short() {
+    let micro = model("micro-e2b-Q8_0");
+    let say = |more: &[&str]| {
+        let arguments = ["generate", &micro, "--ids", "2,610,483", "--temperature", "0", "--max-tokens", "4"];
+        rullama(&[&arguments[..], &["--ignore-eos", "--json", "--context", "64"], more].concat(), &[])
+    };
+    let ids = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).unwrap()["ids"].clone();
+    let said = |output: &Output| String::from_utf8(output.stderr.clone()).unwrap();
+    let all = say(&[]);
+    let asked = say(&["--residency", "rows"]);
+    assert_eq!(ids(&asked), ids(&all));
+    assert!(!said(&asked).contains("note:"), "{}", said(&asked));
+    let tight = say(&["--gpu-memory", "1"]);
+    assert!(!tight.status.success() && said(&tight).contains("of GPU memory"), "{}", said(&tight));
+    assert_eq!(say(&["--residency", "attic"]).status.code(), Some(2));
+    // Somewhere in between, only the rows of the tables fit.
+    let noted = (2..64)
+        .map(|memory| say(&["--gpu-memory", &memory.to_string()]))
+        .find(|output| output.status.success());
+    let noted = noted.unwrap();
+    assert!(said(&noted).contains("note: embedding tables stay in the file"), "{}", said(&noted));
+    assert_eq!(ids(&noted), ids(&all));
+}
+
+#[test]
 fn plans_are_listed_with_their_totals() {
     let micro = model("micro-e2b-Q8_0");
     let plan = |more: &[&str]| {

@@ -78,8 +78,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let opened = model::open(&arguments.model).await?;
     let name = opened.name.clone();
     let mut options = LoadOptions::default().context(arguments.context.unwrap_or(needed));
-    options.weight_memory = arguments.weight_memory.saturating_mul(1 << 20);
-    options.kv = engine::kv_format(arguments.kv, arguments.backend);
+    arguments.memory.apply(&mut options, arguments.backend);
     let (mut load, mut bandwidth) = (Duration::ZERO, None);
     let (engine, device) = match arguments.backend {
         BackendChoice::Cpu => {

@@ -11,7 +11,7 @@ mod prompts;
 mod server;
 
 use indicatif::ProgressBar;
-use rullama_engine::{Engine, GenerateOptions, LoadOptions, Sampler, SamplingOptions, Session};
+use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions, Sampler, SamplingOptions, Session};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
         .collect();
     let longest = prompts.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
     let mut options = LoadOptions::default().context(longest as u32 + arguments.max_tokens + 1);
-    options.weight_memory = arguments.weight_memory.saturating_mul(1 << 20);
+    arguments.memory.apply(&mut options, BackendChoice::Gpu);
 
     // Servers are asked first: finding that nobody answers takes less time than loading a model.
     let server = match &arguments.against {
@@ -49,8 +49,7 @@ pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
     };
     let gpu = engine::open_gpu("parity is about what a GPU computes").await?;
     let device = gpu.profile().name.clone();
-    let kv = engine::kv_format(arguments.kv, BackendChoice::Gpu);
-    let ours = engine::load_on(gpu, opened, &options.clone().kv(kv)).await?;
+    let ours = engine::load_on(gpu, opened, &options).await?;
     let mut parity = Parity {
         session: ours.session()?,
         engine: ours,
@@ -61,7 +60,7 @@ pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
         Some(server) => Reference::Server(server),
         None => {
             let opened = model::open(&arguments.model).await?;
-            Reference::Cpu(Box::new(Engine::load(opened.model, &options)?.session()?))
+            Reference::Cpu(Box::new(Engine::load(opened.model, &options.kv(KvFormat::F32))?.session()?))
         }
     };
 
