@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::{
     GpuError,
     health::Health,
+    matrices::SIDE,
     self_test::{Variant, Verdict},
 };
 
@@ -24,6 +25,8 @@ pub struct GpuOptions {
     pub distrust_fused: bool,
     /// Lets lanes talk to each other through workgroup memory alone. For tests.
     pub without_subgroups: bool,
+    /// Leaves matrix units alone, which compute in half precision.
+    pub without_matrices: bool,
     /// The most bytes of weights in one buffer, where a binding may have more. For tests.
     pub largest_shard: Option<u64>,
 }
@@ -36,6 +39,7 @@ impl Default for GpuOptions {
             pretended_subgroup: None,
             distrust_fused: false,
             without_subgroups: false,
+            without_matrices: false,
             largest_shard: None,
         }
     }
@@ -63,12 +67,33 @@ impl GpuOptions {
         self
     }
 
+    /// Leaves matrix units alone.
+    #[must_use]
+    pub fn without_matrices(mut self) -> Self {
+        self.without_matrices = true;
+        self
+    }
+
     /// Splits weights into shards of no more bytes than this.
     #[must_use]
     pub fn largest_shard(mut self, bytes: u64) -> Self {
         self.largest_shard = Some(bytes);
         self
     }
+}
+
+/// Units that multiply matrices.
+const MATRICES: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+
+/// Whether an adapter multiplies the matrices that our kernel has, and has what else that kernel needs.
+fn has_matrices(adapter: &wgpu::Adapter) -> bool {
+    let needed = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16;
+    let fits = |found: &wgpu::CooperativeMatrixProperties| {
+        [found.m_size, found.n_size, found.k_size] == [SIDE; 3]
+            && found.ab_type == wgpu::CooperativeScalarType::F16
+            && found.cr_type == wgpu::CooperativeScalarType::F32
+    };
+    adapter.features().contains(needed) && adapter.cooperative_matrix_properties().iter().any(fits)
 }
 
 /// What a GPU is and allows.
@@ -90,6 +115,8 @@ pub struct DeviceProfile {
     pub half_precision: bool,
     /// Whether single kernels can be timed.
     pub timestamps: bool,
+    /// Whether it has units that multiply matrices in half precision.
+    pub matrices: bool,
 }
 
 impl DeviceProfile {
@@ -128,10 +155,18 @@ impl Gpu {
         let mut useful =
             wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::TIMESTAMP_QUERY;
         useful.set(wgpu::Features::SUBGROUP, !options.without_subgroups);
+        useful.set(MATRICES, !options.without_matrices && has_matrices(&adapter));
         let required_features =
             if options.floor { wgpu::Features::empty() } else { adapter.features() & useful };
-        let descriptor =
-            wgpu::DeviceDescriptor { required_limits: limits, required_features, ..Default::default() };
+        #[expect(unsafe_code, reason = "wgpu wants to hear that experiments may go wrong")]
+        // SAFETY: the one experiment is matrices, whose kernel is our own and answers known cases before it is used.
+        let experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
+        let descriptor = wgpu::DeviceDescriptor {
+            required_limits: limits,
+            required_features,
+            experimental_features,
+            ..Default::default()
+        };
         let (device, queue) = adapter
             .request_device(&descriptor)
             .await
@@ -152,6 +187,7 @@ impl Gpu {
             subgroups: required_features.contains(wgpu::Features::SUBGROUP).then_some(subgroups),
             half_precision: required_features.contains(wgpu::Features::SHADER_F16),
             timestamps: required_features.contains(wgpu::Features::TIMESTAMP_QUERY),
+            matrices: required_features.contains(MATRICES),
         };
         let (options, verdict) = (options.clone(), Arc::default());
         let largest_shard = options.largest_shard.unwrap_or(u64::MAX);

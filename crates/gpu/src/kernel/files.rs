@@ -38,6 +38,7 @@ files! {
         Embed => "kernel/embed.wgsl",
         Linear => "kernel/linear.wgsl",
         LinearTile => "kernel/linear_tile.wgsl",
+        LinearMatrix => "kernel/linear_matrix.wgsl",
         RmsNorm => "kernel/rms_norm.wgsl",
         Rope => "kernel/rope.wgsl",
         StoreKv => "kernel/store_kv.wgsl",

@@ -64,9 +64,18 @@ impl KernelSpec {
 
     /// Whether it needs the lanes of a subgroup to know each other.
     pub fn uses_subgroups(&self) -> bool {
-        // What comments say is no need.
+        self.says("subgroup")
+    }
+
+    /// Whether it needs matrix units, which only native devices have a word for.
+    pub fn uses_matrices(&self) -> bool {
+        self.says("coop_mat")
+    }
+
+    /// Whether a word is in its code. What comments say is no need.
+    fn says(&self, word: &str) -> bool {
         let mut lines = self.sources().flat_map(|(_, source)| source.lines());
-        lines.any(|line| line.split("//").next().is_some_and(|code| code.contains("subgroup")))
+        lines.any(|line| line.split("//").next().is_some_and(|code| code.contains(word)))
     }
 
     /// The kernel's text.
@@ -74,6 +83,9 @@ impl KernelSpec {
         let mut text = String::new();
         if dialect == Dialect::Browser && self.uses_subgroups() {
             text += "enable subgroups;\n";
+        }
+        if self.uses_matrices() {
+            text += "enable f16;\nenable wgpu_cooperative_matrix;\n";
         }
         for (name, value) in &self.constants {
             text += &format!("const {name}: u32 = {value}u;\n");

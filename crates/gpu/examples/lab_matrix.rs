@@ -1,0 +1,97 @@
+//! How fast the linear on matrix units is beside the tiled one, for the shapes of Gemma 4 E2B, and how far apart the two are.
+//!
+//! `lab_matrix [rows]`: so many rows (512). One line for each shape and format, with a star at the tiles that are chosen.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program that measures and prints")]
+
+use rullama_gguf::Format;
+use rullama_gpu::{
+    Fragment, Gpu, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles, lab::Lab, weights::pack::Packing,
+};
+
+/// Width, outputs, whether they are pairs.
+const SHAPES: [(u32, u32, bool); 9] = [
+    (1536, 2560, false),
+    (1536, 6144, true),
+    (1536, 12288, true),
+    (2048, 1536, false),
+    (4096, 1536, false),
+    (6144, 1536, false),
+    (12288, 1536, false),
+    (1536, 256, false),
+    (1536, 8960, false),
+];
+
+fn main() {
+    let rows: u32 = std::env::args().nth(1).map_or(512, |rows| rows.parse().unwrap());
+    let gpu = pollster::block_on(Gpu::open(&GpuOptions::default())).unwrap();
+    let lab = Lab::new(&gpu);
+    println!("{} · {rows} rows · matrices {}", gpu.profile().name, gpu.profile().matrices);
+    for (width, outputs, paired) in SHAPES {
+        for format in [Format::Q4_K, Format::Q6_K] {
+            let packing = Packing::new(format, width).unwrap();
+            let pair = if paired { outputs } else { 0 };
+            let weights = outputs + pair;
+            let blocks = blocks(format, (weights * width) as usize);
+            let mut planes = packing.plane_words.map(|words| vec![0; (weights * words) as usize]);
+            packing.pack_rows(&blocks, planes.each_mut().map(Vec::as_mut_slice));
+            let starts = packing.plane_starts(weights.into()).map(|at| at as usize);
+            let mut words = vec![0; starts[3]];
+            for (start, plane) in starts.into_iter().zip(planes) {
+                words[start..start + plane.len()].copy_from_slice(&plane);
+            }
+            let weight = lab.words(&words);
+            let x = lab.floats(&(0..rows * width).map(|i| noise(i) - 0.5).collect::<Vec<_>>());
+            let y = lab.zeros(4 * u64::from(rows * outputs));
+            let [a, b, c, _] = starts.map(|at| at as u32);
+            let [d, e, f] = packing.plane_words;
+            let mut params = vec![a, b, c, 0, d, e, f, 0];
+            params.extend([width, outputs, 0, weights, 0, weights, pair, 0, width, 0, 0, outputs, 0, 0, outputs]);
+            params.extend([1f32.to_bits(), 1f32.to_bits()]);
+            let work = 2.0 * f64::from(rows) * f64::from(width) * f64::from(weights);
+            let measure = |spec: KernelSpec, grid: [u32; 3]| {
+                let buffers = [("weight", &weight), ("x", &x), ("y", &y)];
+                let again = (2e10 / work).clamp(1.0, 40.0) as usize;
+                let kernels: Vec<_> = (0..again).map(|_| lab.prepare(&spec, &params, &buffers, grid)).collect();
+                let seconds = lab.time(&kernels, [rows, 0], 10).unwrap() / again as f64;
+                (seconds, pollster::block_on(lab.read(&y)).unwrap())
+            };
+            let epilogue = if paired { Fragment::GeluPair } else { Fragment::Store };
+            let spec = |kernel| {
+                KernelSpec::new(kernel)
+                    .with(Fragment::LinearParams)
+                    .with(Fragment::Planes)
+                    .with(Fragment::Gelu)
+                    .with(Fragment::format(format).unwrap())
+                    .with(epilogue)
+            };
+            let tiles = Tiles::choose(rows, outputs, paired);
+            let tiled = tiles.constants(spec(Kernel::LinearTile).with(Fragment::Dense));
+            let (seconds, expected) = measure(tiled, tiles.grid(rows, outputs));
+            print!("{width:5} → {outputs:5} {paired:5} {format:5} tiles {:7.1} µs {:6.1} TFLOP/s", seconds * 1e6, work / seconds / 1e12);
+            let chosen = MatrixTiles::choose(rows, width, outputs, paired);
+            let shape = |grid_rows, grid_columns, pieces, parts, depth| MatrixTiles { grid_rows, grid_columns, pieces, parts, depth };
+            for tiles in [shape(4, 2, 4, 1, 32), shape(2, 4, 4, 1, 32), shape(2, 2, 4, 1, 32), shape(2,2,4,1,64), shape(2,2,4,2,64), shape(2,2,2,1,64), shape(2,2,2,2,64), shape(2,2,2,1,128), shape(1,2,2,4,128), shape(1,4,2,2,64)] {
+                let spec = tiles.constants(spec(Kernel::LinearMatrix), gpu.profile().subgroup().unwrap());
+                let (seconds, found) = measure(spec, tiles.grid(rows, outputs, paired));
+                let size = expected.iter().map(|value| value.abs()).fold(0.0, f32::max);
+                let apart = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) / size;
+                let star = if chosen == Some(tiles) { "*" } else { " " };
+                println!(" {tiles:?} {:6.1} {:4.0}T{star}{}", seconds * 1e6, work / seconds / 1e12, if apart < 1e-3 {""} else {"WRONG"});
+            }
+            println!();
+        }
+    }
+}
+
+fn noise(index: u32) -> f32 {
+    let mixed = index.wrapping_mul(2_654_435_761);
+    ((mixed ^ (mixed >> 15)).wrapping_mul(2_246_822_519) >> 8) as f32 / (1 << 24) as f32
+}
+
+fn blocks(format: Format, values: usize) -> Vec<u8> {
+    let values: Vec<f32> = (0..values as u32).map(|i| noise(i.wrapping_add(77)) - 0.5).collect();
+    let mut blocks = vec![0; values.len() / format.block_len() * format.block_bytes()];
+    format.encode(&values, &mut blocks).unwrap();
+    blocks
+}

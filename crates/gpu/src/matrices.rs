@@ -1,0 +1,82 @@
+//! How a linear over many rows is cut for matrix units, by its shape.
+//!
+//! Where a GPU multiplies 16 × 16 matrices in half precision at several times the speed of its other arithmetic, prompts
+//! are read with these. What is lost is below what quantisation has lost before; small products, where there is nothing to
+//! gain, stay exact.
+
+use crate::KernelSpec;
+
+/// Rows and columns of the matrices.
+pub(crate) const SIDE: u32 = 16;
+
+/// Rows of a subgroup.
+const SUBGROUP_ROWS: u32 = 32;
+
+/// Workgroups that keep a large GPU busy.
+const BUSY: u32 = 200;
+
+/// Rows below which a tile would be mostly empty.
+const FEWEST_ROWS: u32 = 33;
+
+/// Columns and outputs below which there is nothing to gain.
+const NARROWEST: u32 = 256;
+
+/// The constants of `linear_matrix`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MatrixTiles {
+    /// Subgroups below each other, with 32 rows each.
+    pub grid_rows: u32,
+    /// Subgroups beside each other.
+    pub grid_columns: u32,
+    /// Matrices beside each other that a subgroup has.
+    pub pieces: u32,
+    /// Grids of subgroups that share the width.
+    pub parts: u32,
+    /// Values along the width that are in workgroup memory at a time.
+    pub depth: u32,
+}
+
+impl MatrixTiles {
+    /// 64 × 128.
+    pub const WIDE: Self = Self { grid_rows: 2, grid_columns: 2, pieces: 4, parts: 1, depth: 64 };
+    /// 64 × 64: for outputs so few that the others would leave cores idle.
+    pub const SMALL: Self = Self { grid_rows: 2, grid_columns: 2, pieces: 2, parts: 2, depth: 64 };
+
+    /// The tiles for a linear of this shape, if matrix units are worth it.
+    pub fn choose(rows: u32, width: u32, outputs: u32, paired: bool) -> Option<Self> {
+        if rows < FEWEST_ROWS || width.min(outputs) < NARROWEST {
+            return None;
+        }
+        let enough = |tiles: &Self| {
+            let [x, y, _] = tiles.grid(rows, outputs, paired);
+            x * y >= BUSY
+        };
+        Some(if enough(&Self::WIDE) { Self::WIDE } else { Self::SMALL })
+    }
+
+    /// Rows of a tile.
+    pub fn rows(&self) -> u32 {
+        SUBGROUP_ROWS * self.grid_rows
+    }
+
+    /// Outputs of a tile; pairs, where gate and up are computed together.
+    pub fn outputs(&self, paired: bool) -> u32 {
+        SIDE * self.pieces * self.grid_columns / if paired { 2 } else { 1 }
+    }
+
+    /// The workgroups for so many rows and outputs.
+    pub fn grid(&self, rows: u32, outputs: u32, paired: bool) -> [u32; 3] {
+        [outputs.div_ceil(self.outputs(paired)), rows.div_ceil(self.rows()), 1]
+    }
+
+    /// The recipe with these constants, on a GPU with subgroups of so many lanes.
+    #[must_use]
+    pub fn constants(&self, spec: KernelSpec, subgroup: u32) -> KernelSpec {
+        spec.constant("SUBGROUP", subgroup)
+            .constant("GRID_ROWS", self.grid_rows)
+            .constant("GRID_COLUMNS", self.grid_columns)
+            .constant("PIECES", self.pieces)
+            .constant("PARTS", self.parts)
+            .constant("DEPTH", self.depth)
+    }
+}
