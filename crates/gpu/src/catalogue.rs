@@ -10,7 +10,7 @@ use rullama_gguf::Format;
 use rullama_graph::{AttendShape, Mask};
 
 use crate::{
-    CacheFormat, Fragment, Kernel, KernelSpec, Tiles,
+    CacheFormat, Experts, Fragment, Kernel, KernelSpec, Tiles,
     attention::{self, RowAttention},
     lab::SampleLab,
     lower::{RowProduct, RowShape, plain_spec},
@@ -29,6 +29,9 @@ const EPILOGUES: [&[Fragment]; 4] = [
 ];
 
 const TILES: [Tiles; 6] = [Tiles::LARGE, Tiles::WIDE, Tiles::NARROW, Tiles::SMALL, Tiles::FEW, Tiles::FEWEST];
+
+/// The same for experts.
+const EXPERT_TILES: [Tiles; 4] = [Tiles::WIDE, Tiles::FLAT, Tiles::FLATTER, Tiles::FLATTEST];
 
 impl KernelSpec {
     /// Every recipe that lowering can come up with, on any device.
@@ -170,7 +173,7 @@ fn rows() -> Vec<KernelSpec> {
 
 /// Products of many rows.
 fn tiles() -> Vec<KernelSpec> {
-    let linear = |format, epilogue: usize, tiles: Tiles| {
+    let linear = |format, epilogue: usize, tiles: Tiles, rows| {
         let mut spec = KernelSpec::new(Kernel::LinearTile)
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
@@ -178,13 +181,21 @@ fn tiles() -> Vec<KernelSpec> {
         spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
         let paired = EPILOGUES[epilogue].contains(&Fragment::GeluPair);
         let tiles = if paired { tiles.paired() } else { tiles };
-        tiles.constants(spec.with(Fragment::Dense))
+        tiles.constants(spec.with(rows))
     };
     let mut specs = Vec::new();
     for epilogue in 0..EPILOGUES.len() {
-        specs.extend(formats().map(|format| linear(format, epilogue, Tiles::WIDE)));
-        specs.extend(TILES.map(|tiles| linear(Fragment::Q4K, epilogue, tiles)));
+        let rows = Fragment::InOrder;
+        specs.extend(formats().map(|format| linear(format, epilogue, Tiles::WIDE, rows)));
+        specs.extend(TILES.map(|tiles| linear(Fragment::Q4K, epilogue, tiles, rows)));
     }
+    for epilogue in [0, 2] {
+        let rows = Fragment::Grouped;
+        specs.extend(formats().map(|format| linear(format, epilogue, Tiles::FLAT, rows)));
+        specs.extend(EXPERT_TILES.map(|tiles| linear(Fragment::Q4K, epilogue, tiles, rows)));
+    }
+    let experts = Experts { count: 128, used: 8 };
+    specs.extend(EXPERT_TILES.map(|tiles| experts.group_rows(tiles.rows)));
     specs
 }
 

@@ -34,7 +34,7 @@ fn spec(format: Format, epilogue: Fragment, tiles: &Tiles) -> KernelSpec {
         .with(Fragment::Planes)
         .with(Fragment::Gelu)
         .with(Fragment::format(format).unwrap())
-        .with(Fragment::Dense)
+        .with(Fragment::InOrder)
         .with(epilogue);
     tiles.constants(spec)
 }

@@ -5,12 +5,14 @@
 //! | `stage`, `fuse` | operations become stages, by a short list of patterns |
 //! | `select` | a stage becomes dispatches: which kernel, which constants, how many workgroups |
 //! | `attention` | the dispatches of attention |
+//! | `experts` | which rows go to which experts |
 //! | `plain` | the dispatches of operations that fit no pattern |
 //! | `program` | dispatches before they have buffers, and the scratch between them |
 //!
 //! Nothing here touches the GPU: what is chosen can be printed without one byte of weights.
 
 mod attention;
+mod experts;
 mod fuse;
 mod plain;
 mod program;
@@ -21,6 +23,7 @@ use std::collections::HashMap;
 
 use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
+use experts::GroupKey;
 pub(crate) use plain::plain_spec;
 pub(crate) use program::{Count, Draft, Program, Scratch, Slot, StepSize};
 pub(crate) use select::{FEW_ROWS, RowProduct, RowShape};
@@ -74,6 +77,7 @@ pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuEr
         program: Program::default(),
         places: HashMap::new(),
         unmerged: HashMap::new(),
+        groups: HashMap::new(),
     };
     for (index, stage) in stages.iter().enumerate() {
         lowering.stage(stage, stages.get(index + 1))?;
@@ -106,6 +110,8 @@ struct Lowering<'a> {
     places: HashMap<Value, Place>,
     /// Attention whose parts nobody has brought together yet.
     unmerged: HashMap<Value, Unmerged>,
+    /// Rows by their experts, which products with the same routing share.
+    groups: HashMap<GroupKey, Scratch>,
 }
 
 /// The sums of attention over parts of the context.

@@ -4,11 +4,11 @@ use rullama_gguf::Format;
 use rullama_graph::{Rows, Value};
 
 use super::{
-    Count, Draft, Lowering, Place, Slot,
+    Count, Draft, GroupKey, Lowering, Place, Slot,
     plain::{expert_stride, fragment, planes},
     stage::{Epilogue, From, Input, Linear, Norm, PerLayer, Stage, Sum},
 };
-use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles, attention::RowAttention};
+use crate::{Experts, Fragment, GpuError, Kernel, KernelSpec, Tiles, attention::RowAttention};
 
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
@@ -74,8 +74,13 @@ impl Lowering<'_> {
         };
         let rows = linear.rows.count(self.most_rows as usize) as u32;
 
-        // Many rows, none of which goes its own way.
-        let tiled = rows > FEW_ROWS && linear.routing.is_none();
+        // Where rows are many, those of an expert are brought together.
+        let experts = linear.routing.map(|_| Experts { count: info.matrices, used: slots });
+        let tiled = rows > FEW_ROWS && experts.is_none_or(|experts| experts.can_be_grouped());
+        let tiles = match experts {
+            Some(experts) => Tiles::for_experts(experts, rows, pair > 0),
+            None => Tiles::choose(rows, outputs, pair > 0),
+        };
         let kernel = if tiled { Kernel::LinearTile } else { Kernel::LinearRow };
         let mut spec = KernelSpec::new(kernel)
             .with(Fragment::LinearParams)
@@ -157,12 +162,17 @@ impl Lowering<'_> {
                 spec.with(Fragment::Gelu).with(Fragment::GeluOther)
             }
         };
-        spec = match linear.routing {
-            Some(routing) => {
+        spec = match (linear.routing, experts) {
+            (Some(routing), Some(experts)) if tiled => {
+                let key = GroupKey { routing, experts, tile_rows: tiles.rows };
+                buffers.push(("groups", self.group(key)?));
+                spec.with(Fragment::Grouped)
+            }
+            (Some(routing), _) => {
                 buffers.push(("routing", self.whole(routing)?));
                 spec.with(Fragment::Routed)
             }
-            None => spec.with(Fragment::Dense),
+            (None, _) => spec.with(if tiled { Fragment::InOrder } else { Fragment::Dense }),
         };
 
         // Products lie side by side in one buffer.
@@ -181,10 +191,13 @@ impl Lowering<'_> {
 
         let workgroups;
         if tiled {
-            let tiles = Tiles::choose(rows, outputs, pair > 0);
             spec = tiles.constants(spec);
             let [x, ..] = tiles.grid(rows, outputs);
-            workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
+            let y = match experts {
+                Some(experts) => Count::Tiles { rows: linear.rows, experts, tile_rows: tiles.rows },
+                None => Count::Blocks(linear.rows, tiles.rows),
+            };
+            workgroups = [Count::Fixed(x), y, Count::Fixed(1)];
         } else {
             let together = if linear.routing.is_some() { 1 } else { rows };
             let made = match linear.input {
@@ -206,6 +219,8 @@ impl Lowering<'_> {
         let cap = if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 };
         // Rows of each matrix of the packed tensor; where there is one matrix it does not matter.
         let matrix_rows = info.tensor_rows;
+        // Matrices that are read: in tiles, by all rows together.
+        let matrices = if tiled { (rows * slots).min(info.matrices) } else { slots };
         let what = linear.outputs.iter().map(|&(_, value)| self.name(value)).collect::<Vec<_>>().join(" + ");
         for (index, shard) in packed.shards.iter().enumerate() {
             let shard_rows = shard.rows.end - shard.rows.start;
@@ -218,7 +233,7 @@ impl Lowering<'_> {
             uniforms.push(("params", params));
             let mut buffers = buffers.clone();
             buffers.push(("weight", Slot::Shard { packed: packed_index, shard: index }));
-            let weight_rows = u64::from(outputs * slots) * if pair > 0 { 2 } else { 1 };
+            let weight_rows = u64::from(outputs * matrices) * if pair > 0 { 2 } else { 1 };
             let weight_bytes = weight_rows.min(shard_rows) * 4 * u64::from(packed.packing.row_words());
             let (what, spec) = (what.clone(), spec.clone());
             self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
