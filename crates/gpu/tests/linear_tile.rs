@@ -7,7 +7,7 @@ mod common;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Dialect, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
+    Dialect, Experts, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
     lab::Lab,
     weights::pack::{PACKED_FORMATS, Packing},
 };
@@ -22,11 +22,17 @@ fn variants() -> Vec<Tiles> {
         Tiles::SMALL,
         Tiles::FEW,
         Tiles::FEWEST,
+        Tiles::FLAT,
+        Tiles::FLATTER,
+        Tiles::FLATTEST,
         Tiles { depth: 32, unroll: 2, ahead: false, ..Tiles::WIDE },
         Tiles { lane_columns: 4, depth: 32, unroll: 4, ..Tiles::WIDE },
         Tiles { rows: 32, outputs: 64, lane_rows: 4, lane_columns: 8, parts: 2, ..Tiles::NARROW },
     ]
 }
+
+/// The tiles that can be chosen for experts.
+const EXPERT_TILES: [Tiles; 4] = [Tiles::WIDE, Tiles::FLAT, Tiles::FLATTER, Tiles::FLATTEST];
 
 fn spec(format: Format, epilogue: Fragment, tiles: &Tiles) -> KernelSpec {
     let spec = KernelSpec::new(Kernel::LinearTile)
@@ -59,6 +65,28 @@ fn kernels_are_valid() {
         for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
             validate(&spec(Format::Q4_K, epilogue, &tiles));
         }
+    }
+}
+
+/// For experts, every size of tile is chosen for some number of rows, and none is mostly empty where it is not the
+/// smallest.
+#[test]
+fn experts_fill_their_tiles() {
+    for paired in [false, true] {
+        let mut chosen = Vec::new();
+        for rows in 9..=512 {
+            let experts = Experts { count: 32, used: 4 };
+            let tiles = Tiles::for_experts(experts, rows, paired);
+            let average = rows * experts.used / experts.count;
+            assert!(tiles.rows == 8 || 4 * average > 3 * tiles.rows / 2, "{average} rows: {tiles:?}");
+            let lanes = tiles.lanes(paired);
+            assert!(lanes.is_multiple_of(32) && lanes <= 256, "{tiles:?}: {lanes} lanes");
+            if !chosen.contains(&tiles) {
+                chosen.push(tiles);
+            }
+        }
+        chosen.reverse();
+        assert_eq!(chosen, EXPERT_TILES.map(|tiles| if paired { tiles.paired() } else { tiles }));
     }
 }
 
