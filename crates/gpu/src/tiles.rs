@@ -84,8 +84,8 @@ impl Tiles {
 
     /// The tiles for a linear of experts that share so many rows, and whether each output is a pair.
     ///
-    /// As many rows as an expert has on average, or up to a third fewer: half of all experts need another tile then, but
-    /// twice the rows would leave more places empty.
+    /// They have about as many rows as an expert has on average, from two thirds to four thirds of that: larger ones would
+    /// be mostly empty, smaller ones decode a weight again and again.
     pub fn for_experts(experts: Experts, rows: u32, paired: bool) -> Self {
         let tiles = match rows * experts.used / experts.count {
             0..=12 => Self::FLATTEST,

@@ -1,5 +1,6 @@
 // linear_tile: y = epilogue(x · Wᵀ) for many rows of x, so that a weight is decoded once for TILE_ROWS of them. Where there
-// are experts, a row is a pair of a row of x and one of its experts, and the rows of a tile have the same expert.
+// are experts, a row is a pair of a row of x and one of its experts, and the rows of a tile have the same expert; what
+// epilogues read by row needs rows in order.
 //
 // Work split   one workgroup computes TILE_ROWS rows (y) of TILE_OUTPUTS outputs (x). It walks along the width in slabs of
 //              DEPTH values: all lanes together bring a slab of x and of W to workgroup memory, then each multiplies
