@@ -76,7 +76,7 @@ pub(crate) enum Command {
     /// The exit status is 1 if there is no GPU or a test fails. With --json:
     ///
     /// {"ok", "adapter": {"name", "backend"}, "limits": {"largest_binding", "largest_buffer", "workgroup_memory"},
-    /// "features": {"subgroups", "half_precision", "timestamps"}, "kernels": [{"step", "kernel", "count"}],
+    /// "features": {"subgroups", "half_precision", "timestamps", "matrices"}, "kernels": [{"step", "kernel", "count"}],
     /// "self_tests": [{"name", "passed", "detail"}], "bandwidth_bytes_per_s"}
     Doctor(DoctorArguments),
     /// Write a model with random weights, for tests and measurements

@@ -46,13 +46,16 @@ fn main() {
             let [a, b, c, _] = starts.map(|at| at as u32);
             let [d, e, f] = packing.plane_words;
             let mut params = vec![a, b, c, 0, d, e, f, 0];
-            params.extend([width, outputs, 0, weights, 0, weights, pair, 0, width, 0, 0, outputs, 0, 0, outputs]);
+            params.extend([
+                width, outputs, 0, weights, 0, weights, pair, 0, width, 0, 0, outputs, 0, 0, outputs,
+            ]);
             params.extend([1f32.to_bits(), 1f32.to_bits()]);
             let work = 2.0 * f64::from(rows) * f64::from(width) * f64::from(weights);
             let measure = |spec: KernelSpec, grid: [u32; 3]| {
                 let buffers = [("weight", &weight), ("x", &x), ("y", &y)];
                 let again = (2e10 / work).clamp(1.0, 40.0) as usize;
-                let kernels: Vec<_> = (0..again).map(|_| lab.prepare(&spec, &params, &buffers, grid)).collect();
+                let kernels: Vec<_> =
+                    (0..again).map(|_| lab.prepare(&spec, &params, &buffers, grid)).collect();
                 let seconds = lab.time(&kernels, [rows, 0], 10).unwrap() / again as f64;
                 (seconds, pollster::block_on(lab.read(&y)).unwrap())
             };
@@ -68,16 +71,43 @@ fn main() {
             let tiles = Tiles::choose(rows, outputs, paired);
             let tiled = tiles.constants(spec(Kernel::LinearTile).with(Fragment::Dense));
             let (seconds, expected) = measure(tiled, tiles.grid(rows, outputs));
-            print!("{width:5} → {outputs:5} {paired:5} {format:5} tiles {:7.1} µs {:6.1} TFLOP/s", seconds * 1e6, work / seconds / 1e12);
+            print!(
+                "{width:5} → {outputs:5} {paired:5} {format:5} tiles {:7.1} µs {:6.1} TFLOP/s",
+                seconds * 1e6,
+                work / seconds / 1e12
+            );
             let chosen = MatrixTiles::choose(rows, width, outputs, paired);
-            let shape = |grid_rows, grid_columns, pieces, parts, depth| MatrixTiles { grid_rows, grid_columns, pieces, parts, depth };
-            for tiles in [shape(4, 2, 4, 1, 32), shape(2, 4, 4, 1, 32), shape(2, 2, 4, 1, 32), shape(2,2,4,1,64), shape(2,2,4,2,64), shape(2,2,2,1,64), shape(2,2,2,2,64), shape(2,2,2,1,128), shape(1,2,2,4,128), shape(1,4,2,2,64)] {
+            let shape = |grid_rows, grid_columns, pieces, parts, depth| MatrixTiles {
+                grid_rows,
+                grid_columns,
+                pieces,
+                parts,
+                depth,
+            };
+            for tiles in [
+                shape(4, 2, 4, 1, 32),
+                shape(2, 4, 4, 1, 32),
+                shape(2, 2, 4, 1, 32),
+                shape(2, 2, 4, 1, 64),
+                shape(2, 2, 4, 2, 64),
+                shape(2, 2, 2, 1, 64),
+                shape(2, 2, 2, 2, 64),
+                shape(2, 2, 2, 1, 128),
+                shape(1, 2, 2, 4, 128),
+                shape(1, 4, 2, 2, 64),
+            ] {
                 let spec = tiles.constants(spec(Kernel::LinearMatrix), gpu.profile().subgroup().unwrap());
                 let (seconds, found) = measure(spec, tiles.grid(rows, outputs, paired));
                 let size = expected.iter().map(|value| value.abs()).fold(0.0, f32::max);
-                let apart = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) / size;
+                let apart =
+                    found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) / size;
                 let star = if chosen == Some(tiles) { "*" } else { " " };
-                println!(" {tiles:?} {:6.1} {:4.0}T{star}{}", seconds * 1e6, work / seconds / 1e12, if apart < 1e-3 {""} else {"WRONG"});
+                println!(
+                    " {tiles:?} {:6.1} {:4.0}T{star}{}",
+                    seconds * 1e6,
+                    work / seconds / 1e12,
+                    if apart < 1e-3 { "" } else { "WRONG" }
+                );
             }
             println!();
         }

@@ -110,7 +110,7 @@ fn main() {
                 .with(Fragment::Planes)
                 .with(Fragment::Gelu)
                 .with(Fragment::format(format).unwrap())
-                .with(Fragment::Dense)
+                .with(Fragment::InOrder)
                 .with(epilogue);
             let spec = tiles.constants(spec);
             let grid = tiles.grid(rows, outputs);

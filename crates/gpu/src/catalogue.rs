@@ -10,7 +10,7 @@ use rullama_gguf::Format;
 use rullama_graph::{AttendShape, Mask};
 
 use crate::{
-    CacheFormat, Fragment, Kernel, KernelSpec, Tiles,
+    CacheFormat, Experts, Fragment, Kernel, KernelSpec, MatrixTiles, Tiles,
     attention::{self, RowAttention},
     lab::SampleLab,
     lower::{RowProduct, RowShape, plain_spec},
@@ -30,6 +30,9 @@ const EPILOGUES: [&[Fragment]; 4] = [
 
 const TILES: [Tiles; 6] = [Tiles::LARGE, Tiles::WIDE, Tiles::NARROW, Tiles::SMALL, Tiles::FEW, Tiles::FEWEST];
 
+/// The same for experts.
+const EXPERT_TILES: [Tiles; 4] = [Tiles::WIDE, Tiles::FLAT, Tiles::FLATTER, Tiles::FLATTEST];
+
 impl KernelSpec {
     /// Every recipe that lowering can come up with, on any device.
     pub fn every() -> Vec<Self> {
@@ -38,6 +41,7 @@ impl KernelSpec {
         specs.push(Self::new(Kernel::Read).constant("LANES", 256).constant("PASSES", 1));
         specs.extend(rows());
         specs.extend(tiles());
+        specs.extend(matrices());
         specs.extend(attention());
         for subgroup in SUBGROUPS {
             specs.extend(residual(subgroup));
@@ -168,9 +172,27 @@ fn rows() -> Vec<KernelSpec> {
     specs
 }
 
+/// Products of many rows on matrix units.
+fn matrices() -> Vec<KernelSpec> {
+    let linear = |format, epilogue: usize, tiles: MatrixTiles| {
+        let mut spec = KernelSpec::new(Kernel::LinearMatrix)
+            .with(Fragment::LinearParams)
+            .with(Fragment::Planes)
+            .with(format);
+        spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
+        tiles.constants(spec, 32)
+    };
+    let mut specs = Vec::new();
+    for epilogue in 0..EPILOGUES.len() {
+        specs.extend(formats().map(|format| linear(format, epilogue, MatrixTiles::WIDE)));
+        specs.push(linear(Fragment::Q4K, epilogue, MatrixTiles::SMALL));
+    }
+    specs
+}
+
 /// Products of many rows.
 fn tiles() -> Vec<KernelSpec> {
-    let linear = |format, epilogue: usize, tiles: Tiles| {
+    let linear = |format, epilogue: usize, tiles: Tiles, rows| {
         let mut spec = KernelSpec::new(Kernel::LinearTile)
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
@@ -178,13 +200,21 @@ fn tiles() -> Vec<KernelSpec> {
         spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
         let paired = EPILOGUES[epilogue].contains(&Fragment::GeluPair);
         let tiles = if paired { tiles.paired() } else { tiles };
-        tiles.constants(spec.with(Fragment::Dense))
+        tiles.constants(spec.with(rows))
     };
     let mut specs = Vec::new();
     for epilogue in 0..EPILOGUES.len() {
-        specs.extend(formats().map(|format| linear(format, epilogue, Tiles::WIDE)));
-        specs.extend(TILES.map(|tiles| linear(Fragment::Q4K, epilogue, tiles)));
+        let rows = Fragment::InOrder;
+        specs.extend(formats().map(|format| linear(format, epilogue, Tiles::WIDE, rows)));
+        specs.extend(TILES.map(|tiles| linear(Fragment::Q4K, epilogue, tiles, rows)));
     }
+    for epilogue in [0, 2] {
+        let rows = Fragment::Grouped;
+        specs.extend(formats().map(|format| linear(format, epilogue, Tiles::FLAT, rows)));
+        specs.extend(EXPERT_TILES.map(|tiles| linear(Fragment::Q4K, epilogue, tiles, rows)));
+    }
+    let experts = Experts { count: 128, used: 8 };
+    specs.extend(EXPERT_TILES.map(|tiles| experts.group_rows(tiles.rows)));
     specs
 }
 

@@ -230,7 +230,7 @@ impl Gpu {
 
     /// The kernels that it is trusted with: all that its features allow, or what a self-test left of them.
     pub(crate) fn variant(&self) -> Variant {
-        let best = Variant { subgroup: self.profile.subgroup(), fused: true };
+        let best = Variant::best(&self.profile);
         self.verdict.get().map_or(best, |verdict| verdict.variant)
     }
 

@@ -12,14 +12,31 @@ pub(crate) const SIDE: u32 = 16;
 /// Rows of a subgroup.
 const SUBGROUP_ROWS: u32 = 32;
 
-/// Workgroups that keep a large GPU busy.
-const BUSY: u32 = 200;
+/// Workgroups below which other tiles keep a large GPU busier.
+const BUSY: u32 = 48;
 
-/// Rows below which a tile would be mostly empty.
-const FEWEST_ROWS: u32 = 33;
+/// Whether matrix units are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum MatrixUse {
+    /// They are not there, or not to be trusted.
+    #[default]
+    Never,
+    /// Where they are faster.
+    WhereWorth,
+    /// For every product of many rows that they can compute: how they are tested.
+    Always,
+}
 
-/// Columns and outputs below which there is nothing to gain.
-const NARROWEST: u32 = 256;
+impl MatrixUse {
+    /// The tiles for a product of this shape, if it is computed on matrix units.
+    pub(crate) fn tiles(self, rows: u32, width: u32, outputs: u32, paired: bool) -> Option<MatrixTiles> {
+        match self {
+            Self::Never => None,
+            Self::WhereWorth => MatrixTiles::choose(rows, width, outputs, paired),
+            Self::Always => MatrixTiles::ALL.into_iter().find(|tiles| width.is_multiple_of(tiles.depth)),
+        }
+    }
+}
 
 /// The constants of `linear_matrix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,21 +54,19 @@ pub struct MatrixTiles {
 }
 
 impl MatrixTiles {
-    /// 64 × 128.
-    pub const WIDE: Self = Self { grid_rows: 2, grid_columns: 2, pieces: 4, parts: 1, depth: 64 };
-    /// 64 × 64: for outputs so few that the others would leave cores idle.
-    pub const SMALL: Self = Self { grid_rows: 2, grid_columns: 2, pieces: 2, parts: 2, depth: 64 };
+    /// 64 × 128, the width shared by two.
+    pub const WIDE: Self = Self { grid_rows: 2, grid_columns: 2, pieces: 4, parts: 2, depth: 64 };
+    /// 32 × 64, the width shared by four: for rows and outputs so few that the other would leave cores idle.
+    pub const SMALL: Self = Self { grid_rows: 1, grid_columns: 2, pieces: 2, parts: 4, depth: 128 };
+    /// All that are chosen from, the best first.
+    pub const ALL: [Self; 2] = [Self::WIDE, Self::SMALL];
 
     /// The tiles for a linear of this shape, if matrix units are worth it.
     pub fn choose(rows: u32, width: u32, outputs: u32, paired: bool) -> Option<Self> {
-        if rows < FEWEST_ROWS || width.min(outputs) < NARROWEST {
-            return None;
-        }
-        let enough = |tiles: &Self| {
+        Self::ALL.into_iter().find(|tiles| {
             let [x, y, _] = tiles.grid(rows, outputs, paired);
-            x * y >= BUSY
-        };
-        Some(if enough(&Self::WIDE) { Self::WIDE } else { Self::SMALL })
+            x * y >= BUSY && width.is_multiple_of(tiles.depth)
+        })
     }
 
     /// Rows of a tile.

@@ -362,9 +362,18 @@ fn target<'a>(
     capacities: &'a [u32],
     variant: Variant,
 ) -> Target<'a> {
-    let Variant { subgroup, fused } = variant;
+    let Variant { subgroup, matrices, fused } = variant;
     let workgroup_memory = gpu.profile().workgroup_memory;
-    Target { graph, manifest, cache_format: options.cache, capacities, workgroup_memory, subgroup, fused }
+    Target {
+        graph,
+        manifest,
+        cache_format: options.cache,
+        capacities,
+        workgroup_memory,
+        subgroup,
+        matrices,
+        fused,
+    }
 }
 
 /// Rows of each cache: the whole context, or for layers that slide, what they see and the step that is being written.

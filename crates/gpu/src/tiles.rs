@@ -4,8 +4,11 @@
 //! nearer it comes to the GPU's arithmetic: 8 × 8 sums for a lane need a quarter of the reads of 2 × 2. But there must
 //! be several workgroups for each core, in a number that does not leave half of them idle in the last round. Where a
 //! tile of 8 × 8 sums a lane would leave too few lanes, several *parts* of a workgroup share the width instead.
+//!
+//! Experts are different: each fills tiles of its own, so that there are workgroups enough, but a tile of more rows than
+//! an expert has is mostly empty, and one of fewer decodes the weights once more for each.
 
-use crate::KernelSpec;
+use crate::{Experts, KernelSpec};
 
 /// Workgroups of `WIDE` that keep a large GPU busy: each has only 64 lanes.
 const MANY: u32 = 768;
@@ -48,6 +51,12 @@ impl Tiles {
     pub const FEW: Self = Self::new([32, 16], [4, 4], 8, 64);
     /// 16 × 16 with the width shared by sixteen: for half as many rows.
     pub const FEWEST: Self = Self::new([16, 16], [4, 4], 16, 64);
+    /// 32 × 64 with the width shared by four: for experts of about so many rows.
+    pub const FLAT: Self = Self::new([32, 64], [8, 8], 4, 32);
+    /// 16 × 64, likewise.
+    pub const FLATTER: Self = Self::new([16, 64], [4, 8], 4, 32);
+    /// 8 × 64, likewise: as few rows as lanes can share.
+    pub const FLATTEST: Self = Self::new([8, 64], [4, 8], 4, 32);
 
     const fn new(tile: [u32; 2], lane: [u32; 2], parts: u32, depth: u32) -> Self {
         let [rows, outputs] = tile;
@@ -71,6 +80,20 @@ impl Tiles {
             _ if enough(narrow, SOME) => narrow,
             _ => small,
         }
+    }
+
+    /// The tiles for a linear of experts that share so many rows, and whether each output is a pair.
+    ///
+    /// They have about as many rows as an expert has on average, from two thirds to four thirds of that: larger ones would
+    /// be mostly empty, smaller ones decode a weight again and again.
+    pub fn for_experts(experts: Experts, rows: u32, paired: bool) -> Self {
+        let tiles = match rows * experts.used / experts.count {
+            0..=12 => Self::FLATTEST,
+            13..=24 => Self::FLATTER,
+            25..=48 => Self::FLAT,
+            _ => Self::WIDE,
+        };
+        if paired { tiles.paired() } else { tiles }
     }
 
     /// As large in workgroup memory, for an epilogue that takes gate and up together.

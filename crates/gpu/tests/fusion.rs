@@ -112,6 +112,27 @@ fn mixture_of_experts() {
     check("tiny-moe-Q4_K_M");
 }
 
+/// Rows are brought to their experts once for each routing, and no product of many rows goes row by row.
+#[test]
+fn experts_share_the_order_of_rows() {
+    let gpu = gpu(&GpuOptions::default());
+    let model = open("tiny-moe-Q4_K_M");
+    let fused = load(&gpu, &model, graph(&model, Outputs::All), &options());
+    for rows in [9, 65, 512] {
+        let plan = fused.report(rows, 0).unwrap();
+        let count = |files: &[&str]| {
+            let kernels = plan.dispatches.iter().map(|dispatch| &dispatch.kernel);
+            kernels.filter(|kernel| files.iter().all(|file| kernel.contains(file))).count()
+        };
+        let routings = count(&["route+"]);
+        assert!(routings > 0);
+        assert_eq!(count(&["group_rows "]), routings, "{rows} rows");
+        assert_eq!(count(&["linear_tile", "+grouped", "+gelu_pair"]), routings, "{rows} rows");
+        assert_eq!(count(&["linear_tile", "+grouped", "+store"]), routings, "{rows} rows");
+        assert_eq!(count(&["+routed"]), 0, "{rows} rows");
+    }
+}
+
 /// The budget of a token: eight dispatches for each layer with an embedding of its own, and a few for the model.
 #[test]
 fn a_token_takes_few_dispatches() {

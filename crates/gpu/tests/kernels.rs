@@ -18,6 +18,9 @@ fn validate(spec: &KernelSpec) {
     if spec.uses_subgroups() {
         capabilities |= Capabilities::SUBGROUP;
     }
+    if spec.uses_matrices() {
+        capabilities |= Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
+    }
     let mut validator = Validator::new(ValidationFlags::all(), capabilities);
     validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE);
     validator.subgroup_operations(naga::valid::SubgroupOperationSet::all());

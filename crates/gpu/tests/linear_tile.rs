@@ -7,7 +7,7 @@ mod common;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Dialect, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
+    Dialect, Experts, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
     lab::Lab,
     weights::pack::{PACKED_FORMATS, Packing},
 };
@@ -22,10 +22,56 @@ fn variants() -> Vec<Tiles> {
         Tiles::SMALL,
         Tiles::FEW,
         Tiles::FEWEST,
+        Tiles::FLAT,
+        Tiles::FLATTER,
+        Tiles::FLATTEST,
         Tiles { depth: 32, unroll: 2, ahead: false, ..Tiles::WIDE },
         Tiles { lane_columns: 4, depth: 32, unroll: 4, ..Tiles::WIDE },
         Tiles { rows: 32, outputs: 64, lane_rows: 4, lane_columns: 8, parts: 2, ..Tiles::NARROW },
     ]
+}
+
+/// The tiles that can be chosen for experts.
+const EXPERT_TILES: [Tiles; 4] = [Tiles::WIDE, Tiles::FLAT, Tiles::FLATTER, Tiles::FLATTEST];
+
+/// How a product is cut.
+#[derive(Clone, Copy)]
+enum Cut {
+    Tiles(Tiles),
+    Matrices(MatrixTiles),
+}
+
+impl Cut {
+    fn spec(self, gpu: &Gpu, format: Format, epilogue: Fragment) -> KernelSpec {
+        match self {
+            Self::Tiles(tiles) => spec(format, epilogue, &tiles),
+            Self::Matrices(tiles) => {
+                let spec = KernelSpec::new(Kernel::LinearMatrix)
+                    .with(Fragment::LinearParams)
+                    .with(Fragment::Planes)
+                    .with(Fragment::Gelu)
+                    .with(Fragment::format(format).unwrap())
+                    .with(epilogue);
+                tiles.constants(spec, gpu.profile().subgroup().unwrap())
+            }
+        }
+    }
+
+    fn grid(self, rows: u32, outputs: u32, paired: bool) -> [u32; 3] {
+        match self {
+            Self::Tiles(tiles) => tiles.grid(rows, outputs),
+            Self::Matrices(tiles) => tiles.grid(rows, outputs, paired),
+        }
+    }
+
+    /// How far a sum of so many products may be from the right one, relative to a typical one.
+    fn tolerance(self, width: usize) -> f64 {
+        match self {
+            Self::Tiles(_) => 2e-5 * (width as f64).sqrt(),
+            // Factors have eleven bits.
+            Self::Matrices(_) => 4e-3,
+        }
+    }
 }
 
 fn spec(format: Format, epilogue: Fragment, tiles: &Tiles) -> KernelSpec {
@@ -34,7 +80,7 @@ fn spec(format: Format, epilogue: Fragment, tiles: &Tiles) -> KernelSpec {
         .with(Fragment::Planes)
         .with(Fragment::Gelu)
         .with(Fragment::format(format).unwrap())
-        .with(Fragment::Dense)
+        .with(Fragment::InOrder)
         .with(epilogue);
     tiles.constants(spec)
 }
@@ -59,6 +105,28 @@ fn kernels_are_valid() {
         for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
             validate(&spec(Format::Q4_K, epilogue, &tiles));
         }
+    }
+}
+
+/// For experts, every size of tile is chosen for some number of rows, and none is mostly empty where it is not the
+/// smallest.
+#[test]
+fn experts_fill_their_tiles() {
+    for paired in [false, true] {
+        let mut chosen = Vec::new();
+        for rows in 9..=512 {
+            let experts = Experts { count: 32, used: 4 };
+            let tiles = Tiles::for_experts(experts, rows, paired);
+            let average = rows * experts.used / experts.count;
+            assert!(tiles.rows == 8 || 4 * average >= 3 * tiles.rows, "{average} rows: {tiles:?}");
+            let lanes = tiles.lanes(paired);
+            assert!(lanes.is_multiple_of(32) && lanes <= 256, "{tiles:?}: {lanes} lanes");
+            if !chosen.contains(&tiles) {
+                chosen.push(tiles);
+            }
+        }
+        chosen.reverse();
+        assert_eq!(chosen, EXPERT_TILES.map(|tiles| if paired { tiles.paired() } else { tiles }));
     }
 }
 
@@ -152,6 +220,45 @@ fn places_in_buffers_agree() {
     Case { epilogue: Fragment::GeluPair, ..case }.check(&lab, &Tiles::WIDE.paired());
 }
 
+/// The same on matrix units: formats, awkward sizes, epilogues, shards and places.
+#[test]
+#[ignore = "needs a GPU with matrix units: run with --ignored where there is one"]
+fn matrices_agree() {
+    let gpu = pollster::block_on(Gpu::open(&GpuOptions::default())).unwrap();
+    assert!(gpu.profile().matrices, "`{}` has no matrix units", gpu.profile().name);
+    let lab = Lab::new(&gpu);
+    for tiles in MatrixTiles::ALL {
+        let check = |case: Case| case.check_cut(&lab, Cut::Matrices(tiles));
+        for format in PACKED_FORMATS {
+            check(Case::new(format, 33, 150, 256));
+        }
+        for width in [128, 384, 1536] {
+            let case = Case::new(Format::Q8_0, 130, 300, width);
+            for (rows, outputs) in [(9, 7), (33, 1), (64, 256), (65, 129), (130, 300)] {
+                check(case.first(rows, outputs));
+            }
+        }
+        let case = Case::new(Format::Q4_K, 70, 190, 256);
+        for epilogue in [Fragment::CappedStore, Fragment::GeluOther, Fragment::GeluPair] {
+            check(Case { epilogue, ..case.clone() });
+        }
+        let case = Case { shards: vec![0..3, 3..90, 90..203], ..Case::new(Format::Q4_0, 20, 203, 128) };
+        check(case.clone());
+        check(Case { first_row: 60, ..case }.first(20, 100));
+        let case = Case {
+            x_at: 64,
+            x_more: 12,
+            y_at: 5,
+            y_more: 3,
+            factor: 0.25,
+            ..Case::new(Format::BF16, 37, 141, 128)
+        };
+        check(case.clone());
+        check(Case { epilogue: Fragment::GeluOther, other_at: 7, ..case.clone() });
+        check(Case { epilogue: Fragment::GeluPair, ..case });
+    }
+}
+
 fn gpu() -> Gpu {
     pollster::block_on(Gpu::open(&GpuOptions::default().floor())).unwrap()
 }
@@ -221,8 +328,12 @@ impl Case {
     }
 
     fn check(&self, lab: &Lab<'_>, tiles: &Tiles) {
+        self.check_cut(lab, Cut::Tiles(*tiles));
+    }
+
+    fn check_cut(&self, lab: &Lab<'_>, cut: Cut) {
         let width = self.packing.width as usize;
-        let spec = spec(self.packing.format, self.epilogue, tiles);
+        let spec = cut.spec(lab.gpu(), self.packing.format, self.epilogue);
         let paired = self.epilogue == Fragment::GeluPair;
         // Pairs share the rows there are: gates from the start on, and ups some rows later.
         let pair = if paired { self.outputs / 3 } else { 0 };
@@ -269,7 +380,7 @@ impl Case {
                 params.extend(numbers.map(|number| number as u32));
                 params.extend([self.factor.to_bits(), cap.to_bits()]);
                 let buffers = [("weight", &lab.words(&words)), ("x", &x), ("y", &y), ("other", &others)];
-                lab.prepare(&spec, &params, &buffers, tiles.grid(self.rows as u32, outputs as u32))
+                lab.prepare(&spec, &params, &buffers, cut.grid(self.rows as u32, outputs as u32, paired))
             })
             .collect();
         lab.run(&kernels, [self.rows as u32, 0]);
@@ -296,7 +407,7 @@ impl Case {
         let squares: f64 = self.products.iter().map(|product| product * product).sum();
         let typical = f64::from(self.factor) * (squares / self.products.len() as f64).sqrt();
         let typical = if paired { typical * typical } else { typical };
-        let allowed = 2e-5 * (width as f64).sqrt() * typical;
+        let allowed = cut.tolerance(width) * typical;
         for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
             assert!(
                 (f64::from(*found) - expected).abs() <= allowed,

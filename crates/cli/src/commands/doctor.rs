@@ -107,6 +107,7 @@ impl Examination {
                 "subgroups": profile.subgroups,
                 "half_precision": profile.half_precision,
                 "timestamps": profile.timestamps,
+                "matrices": profile.matrices,
             },
             "kernels": self.kernels.iter().map(kernel).collect::<Vec<_>>(),
             "self_tests": self.tests.iter().map(test).collect::<Vec<_>>(),
@@ -131,6 +132,7 @@ impl Examination {
             ("subgroups", subgroups),
             ("half precision", yes(profile.half_precision)),
             ("kernel clock", yes(profile.timestamps)),
+            ("matrix units", yes(profile.matrices)),
             ("bandwidth", format!("{:.1} GB/s", self.bandwidth / 1e9)),
         ];
         output::table(&rows.map(|(what, value)| vec![what.to_owned(), value]))?;

@@ -4,14 +4,18 @@
 //! |---|---|
 //! | `stage`, `fuse` | operations become stages, by a short list of patterns |
 //! | `select` | a stage becomes dispatches: which kernel, which constants, how many workgroups |
+//! | `linear` | the dispatches of products |
 //! | `attention` | the dispatches of attention |
+//! | `experts` | which rows go to which experts |
 //! | `plain` | the dispatches of operations that fit no pattern |
 //! | `program` | dispatches before they have buffers, and the scratch between them |
 //!
 //! Nothing here touches the GPU: what is chosen can be printed without one byte of weights.
 
 mod attention;
+mod experts;
 mod fuse;
+mod linear;
 mod plain;
 mod program;
 mod select;
@@ -21,12 +25,15 @@ use std::collections::HashMap;
 
 use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
+use experts::GroupKey;
 pub(crate) use plain::plain_spec;
 pub(crate) use program::{Count, Draft, Pause, Program, Scratch, Slot, StepSize};
 pub(crate) use select::{FEW_ROWS, RowProduct, RowShape};
 use stage::Stage;
 
-use crate::{CacheFormat, GpuError, Residency, attention::RowAttention, weights::Manifest};
+use crate::{
+    CacheFormat, GpuError, Residency, attention::RowAttention, matrices::MatrixUse, weights::Manifest,
+};
 
 /// What tells one way to rotate from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,6 +63,8 @@ pub(crate) struct Target<'a> {
     pub(crate) workgroup_memory: u32,
     /// Lanes of a subgroup, where lanes can talk to each other and all subgroups are of one size.
     pub(crate) subgroup: Option<u32>,
+    /// Whether matrix units are used.
+    pub(crate) matrices: MatrixUse,
     /// Whether operations are fused. Without, every one is a dispatch: slow, and the proof of the other way.
     pub(crate) fused: bool,
 }
@@ -74,6 +83,7 @@ pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuEr
         program: Program::default(),
         places: HashMap::new(),
         unmerged: HashMap::new(),
+        groups: HashMap::new(),
     };
     for (index, stage) in stages.iter().enumerate() {
         lowering.stage(stage, stages.get(index + 1))?;
@@ -106,6 +116,8 @@ struct Lowering<'a> {
     places: HashMap<Value, Place>,
     /// Attention whose parts nobody has brought together yet.
     unmerged: HashMap<Value, Unmerged>,
+    /// Rows by their experts, which products with the same routing share.
+    groups: HashMap<GroupKey, Scratch>,
 }
 
 /// The sums of attention over parts of the context.

@@ -3,7 +3,7 @@
 use rullama_graph::{Cache, Rows};
 
 use super::RopeKey;
-use crate::{KernelSpec, attention::RowAttention};
+use crate::{Experts, KernelSpec, attention::RowAttention};
 
 /// A buffer for values between dispatches. Several may turn out to be one, at different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +49,12 @@ pub(crate) enum Count {
         times: u32,
         block: u32,
     },
+    /// Tiles of so many pairs of a row and one of its experts, as many as there can be.
+    Tiles {
+        rows: Rows,
+        experts: Experts,
+        tile_rows: u32,
+    },
     /// Parts of the context that is seen.
     Splits(RowAttention),
 }
@@ -69,6 +75,9 @@ impl Count {
             Self::Blocks(rows, size) => (rows.count(step.rows as usize) as u32).div_ceil(size),
             Self::Pairs { rows, times, block } => {
                 (rows.count(step.rows as usize) as u32 * times).div_ceil(block)
+            }
+            Self::Tiles { rows, experts, tile_rows } => {
+                experts.tiles(rows.count(step.rows as usize) as u32, tile_rows)
             }
             Self::Splits(attention) => attention.splits(step.position + step.rows - 1),
         }

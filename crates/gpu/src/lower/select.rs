@@ -4,11 +4,11 @@ use rullama_gguf::Format;
 use rullama_graph::{Rows, Value};
 
 use super::{
-    Count, Draft, Lowering, Place, Slot,
-    plain::{expert_stride, fragment, planes},
-    stage::{Epilogue, From, Input, Linear, Norm, PerLayer, Stage, Sum},
+    Count, Draft, Lowering, Slot,
+    plain::{fragment, planes},
+    stage::{Norm, PerLayer, Stage, Sum},
 };
-use crate::{Fragment, GpuError, Kernel, KernelSpec, Tiles, attention::RowAttention};
+use crate::{Fragment, GpuError, Kernel, KernelSpec};
 
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
@@ -57,173 +57,6 @@ impl Lowering<'_> {
             Stage::Attention(attention) => self.attention(attention, next),
             Stage::PerLayer(per_layer) => self.per_layer(per_layer),
         }
-    }
-
-    fn linear(&mut self, linear: &Linear) -> Result<(), GpuError> {
-        let target = self.target;
-        let graph = target.graph;
-        let (first, _) = linear.outputs[0];
-        let info = graph.weight(first);
-        let (packed_index, first_row) = target.manifest.place(graph, first);
-        let packed = &target.manifest.packed[packed_index];
-        let outputs: u32 = linear.outputs.iter().map(|&(weight, _)| graph.weight(weight).rows).sum();
-        let slots = linear.routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
-        let pair = match linear.epilogue {
-            Epilogue::GeluPair { up } => target.manifest.place(graph, up).1 - first_row,
-            _ => 0,
-        };
-        let rows = linear.rows.count(self.most_rows as usize) as u32;
-
-        // Many rows, none of which goes its own way.
-        let tiled = rows > FEW_ROWS && linear.routing.is_none();
-        let kernel = if tiled { Kernel::LinearTile } else { Kernel::LinearRow };
-        let mut spec = KernelSpec::new(kernel)
-            .with(Fragment::LinearParams)
-            .with(Fragment::Planes)
-            .with(fragment(packed.packing.format)?);
-        let mut buffers = Vec::new();
-        let mut uniforms = Vec::new();
-        // Where x is, if it is a value as it is.
-        let (mut x_at, mut x_stride, mut x_slot) = (0, 0, 0);
-        match linear.input {
-            Input::Value(value) if self.unmerged.contains_key(&value) => {
-                let parts = self.unmerged[&value];
-                let RowAttention { shape, split_keys, most_splits, .. } = parts.attention;
-                spec = spec
-                    .with(Fragment::MergedInput)
-                    .with(Fragment::Splits)
-                    .constant("HEADS", shape.heads)
-                    .constant("HEAD_WIDTH", shape.head_width)
-                    .constant("SPLIT_KEYS", split_keys)
-                    .constant("MOST_SPLITS", most_splits);
-                buffers.extend([("sums", Slot::Scratch(parts.sums)), ("peaks", Slot::Scratch(parts.peaks))]);
-                uniforms.push(("merged", vec![shape.mask.window.unwrap_or(0)]));
-            }
-            Input::Value(value) => {
-                let x = self.place(value)?;
-                (x_at, x_stride) = (x.at, x.stride);
-                x_slot = expert_stride(graph, value, info, slots);
-                if !tiled {
-                    spec = spec.with(Fragment::PlainInput);
-                }
-                buffers.push(("x", x.slot()));
-            }
-            Input::Made { from, keep, norm, factor } => {
-                let (sum, base) = match from {
-                    From::Value(value) => (None, value),
-                    From::Sum(sum) => (Some(sum), sum.base),
-                };
-                let base = self.whole(base)?;
-                let branch = sum.map_or(Ok(base), |sum| self.whole(sum.branch))?;
-                buffers.extend([("base", base), ("branch", branch), ("vectors", Slot::Vectors)]);
-                spec = spec.with(Fragment::ResidualInput).with_reduce(target.subgroup);
-                spec = match keep {
-                    Some(value) => {
-                        buffers.push(("kept", self.claim(value)));
-                        spec.with(Fragment::Kept)
-                    }
-                    None => spec.with(Fragment::Dropped),
-                };
-                let scale = sum.and_then(|sum| sum.scale);
-                spec = spec
-                    .constant("BRANCH", sum.is_some().into())
-                    .constant("SCALED", scale.is_some().into())
-                    .constant("NORMED", norm.is_some().into());
-                let vector = |weight| target.manifest.vector(graph, weight);
-                let at = |norm: Option<Norm>| norm.map_or(0, |norm| vector(norm.weight));
-                let eps = |norm: Option<Norm>| norm.map_or(0, |norm| norm.eps.to_bits());
-                let branch_norm = sum.map(|sum| sum.branch_norm);
-                let words = vec![
-                    at(norm),
-                    at(branch_norm),
-                    scale.map_or(0, vector),
-                    eps(norm),
-                    eps(branch_norm),
-                    factor.to_bits(),
-                ];
-                uniforms.push(("residual", words));
-            }
-        }
-
-        let (mut other_at, mut other_stride) = (0, 0);
-        spec = match linear.epilogue {
-            Epilogue::Store => spec.with(Fragment::Store),
-            Epilogue::SoftCap(_) => spec.with(Fragment::CappedStore),
-            Epilogue::GeluPair { .. } => spec.with(Fragment::Gelu).with(Fragment::GeluPair),
-            Epilogue::GeluOther { other, first } => {
-                let place = self.place(other)?;
-                (other_at, other_stride) = (place.at + first, place.stride);
-                buffers.push(("other", place.slot()));
-                spec.with(Fragment::Gelu).with(Fragment::GeluOther)
-            }
-        };
-        spec = match linear.routing {
-            Some(routing) => {
-                buffers.push(("routing", self.experts(routing, packed_index)?));
-                spec.with(Fragment::Routed)
-            }
-            None => spec.with(Fragment::Dense),
-        };
-
-        // Products lie side by side in one buffer.
-        let y_width = linear.beside.map_or(outputs * slots, |beside| beside.width);
-        let scratch = match linear.beside {
-            Some(beside) if beside.column > 0 => self.place(beside.first)?.scratch,
-            _ => self.claim_rows(linear.rows, y_width),
-        };
-        let y_at = linear.beside.map_or(0, |beside| beside.column);
-        let mut at = y_at;
-        for &(weight, value) in &linear.outputs {
-            self.places.insert(value, Place { scratch, at, stride: y_width });
-            at += graph.weight(weight).rows * slots;
-        }
-        buffers.push(("y", Slot::Scratch(scratch)));
-
-        let workgroups;
-        if tiled {
-            let tiles = Tiles::choose(rows, outputs, pair > 0);
-            spec = tiles.constants(spec);
-            let [x, ..] = tiles.grid(rows, outputs);
-            workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), Count::Fixed(1)];
-        } else {
-            let together = if linear.routing.is_some() { 1 } else { rows };
-            let made = match linear.input {
-                Input::Value(value) => self.unmerged.contains_key(&value),
-                Input::Made { .. } => true,
-            };
-            let product = RowProduct {
-                format: packed.packing.format,
-                width: info.width,
-                outputs,
-                rows: together,
-                made,
-            };
-            let shape = RowShape::new(product, target.workgroup_memory, target.subgroup);
-            spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
-            let x = shape.workgroups(outputs);
-            workgroups = [Count::Fixed(x), Count::Blocks(linear.rows, together), Count::Fixed(slots)];
-        }
-        let cap = if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 };
-        // Rows of each matrix of the packed tensor; where there is one matrix it does not matter.
-        let matrix_rows = info.tensor_rows;
-        let what = linear.outputs.iter().map(|&(_, value)| self.name(value)).collect::<Vec<_>>().join(" + ");
-        for (index, shard) in packed.shards.iter().enumerate() {
-            let shard_rows = shard.rows.end - shard.rows.start;
-            let mut params = planes(shard, packed.packing.plane_words);
-            params.extend([info.width, outputs, first_row, matrix_rows]);
-            params.extend([shard.rows.start as u32, shard_rows as u32, pair]);
-            params.extend([x_at, x_stride, x_slot, y_at, y_width, 2 * slots, other_at, other_stride]);
-            params.extend([target.manifest.factor(graph, first).to_bits(), cap.to_bits()]);
-            let mut uniforms = uniforms.clone();
-            uniforms.push(("params", params));
-            let mut buffers = buffers.clone();
-            buffers.push(("weight", Slot::Shard { packed: packed_index, shard: index }));
-            let weight_rows = u64::from(outputs * slots) * if pair > 0 { 2 } else { 1 };
-            let weight_bytes = weight_rows.min(shard_rows) * 4 * u64::from(packed.packing.row_words());
-            let (what, spec) = (what.clone(), spec.clone());
-            self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
-        }
-        Ok(())
     }
 
     fn residual(&mut self, sum: &Sum, out: Value, normed: Option<(Norm, Value)>) -> Result<(), GpuError> {
@@ -387,7 +220,12 @@ impl RowShape {
         Self { integer, parts, rows, chunks, piece, tiles, unroll }
     }
 
-    fn workgroups(&self, outputs: u32) -> u32 {
+    /// Rows that are computed together.
+    pub(super) fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    pub(super) fn workgroups(&self, outputs: u32) -> u32 {
         outputs.div_ceil(LANES / self.parts * self.tiles)
     }
 

@@ -6,8 +6,8 @@
 //! | `answers` | what these graphs compute, by the CPU reference |
 //!
 //! A driver may miscompile a kernel, or a GPU count its lanes otherwise than kernels take for granted. Then replies would
-//! be nonsense, silently. Where answers are wrong, the next safer kernels are tried: without subgroups, then without
-//! fusion; and whoever loads a model can tell.
+//! be nonsense, silently. Where answers are wrong, the next safer kernels are tried: without matrix units, then without
+//! subgroups, then without fusion; and whoever loads a model can tell.
 
 mod answers;
 mod cases;
@@ -15,7 +15,8 @@ mod cases;
 use std::{fmt, rc::Rc};
 
 use crate::{
-    CacheFormat, Gpu, GpuError, GpuModel, ModelOptions, Sampling, kernel::Pipelines, lab::SampleLab,
+    CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, ModelOptions, Sampling, kernel::Pipelines,
+    lab::SampleLab, matrices::MatrixUse,
 };
 use cases::Case;
 
@@ -27,8 +28,26 @@ const TOLERANCE: f32 = 0.01;
 pub(crate) struct Variant {
     /// Lanes of a subgroup, where kernels let them talk to each other.
     pub(crate) subgroup: Option<u32>,
+    /// Whether matrix units are used.
+    pub(crate) matrices: MatrixUse,
     /// Whether operations are fused.
     pub(crate) fused: bool,
+}
+
+impl Variant {
+    /// All that a GPU's features allow.
+    pub(crate) fn best(profile: &DeviceProfile) -> Self {
+        let subgroup = profile.subgroup();
+        let has = profile.matrices && subgroup.is_some();
+        let matrices = if has { MatrixUse::WhereWorth } else { MatrixUse::Never };
+        Self { subgroup, matrices, fused: true }
+    }
+
+    /// The same, with all that is used only sometimes used always.
+    fn tested(self) -> Self {
+        let matrices = if self.matrices == MatrixUse::Never { MatrixUse::Never } else { MatrixUse::Always };
+        Self { matrices, ..self }
+    }
 }
 
 /// What a family of kernels answered.
@@ -53,6 +72,11 @@ impl fmt::Display for SelfTestResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fallback {
+    /// Matrix units are left alone.
+    NoMatrices {
+        /// What went wrong with them.
+        failed: Vec<SelfTestResult>,
+    },
     /// Lanes of a subgroup do not talk to each other.
     NoSubgroups {
         /// What went wrong when they did.
@@ -73,6 +97,7 @@ pub enum Fallback {
 impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, failed) = match self {
+            Self::NoMatrices { failed } => ("matrix units are not used", failed),
             Self::NoSubgroups { failed } => ("subgroups are not used", failed),
             Self::Unfused { failed } => ("operations are not fused", failed),
             Self::ChoosingOnHost { failed } => ("tokens are chosen by the host", failed),
@@ -98,7 +123,7 @@ pub(crate) struct Verdict {
 ///
 /// If the GPU is lost or has no memory for a few hundred kilobytes. Wrong answers are results.
 pub async fn self_test(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
-    let mut results = computed(gpu, Variant { subgroup: gpu.profile().subgroup(), fused: true }).await?;
+    let mut results = computed(gpu, Variant::best(gpu.profile()).tested()).await?;
     results.extend(chosen(gpu).await?);
     Ok(results)
 }
@@ -114,15 +139,18 @@ pub(crate) async fn trusted(gpu: &Gpu) -> Result<Variant, GpuError> {
 }
 
 async fn judge(gpu: &Gpu) -> Result<Verdict, GpuError> {
-    let mut variant = Variant { subgroup: gpu.profile().subgroup(), fused: true };
+    let mut variant = Variant::best(gpu.profile());
     let mut fallbacks = Vec::new();
     loop {
-        let mut failed = computed(gpu, variant).await?;
+        let mut failed = computed(gpu, variant.tested()).await?;
         failed.retain(|result| !result.passed);
         if failed.is_empty() {
             break;
         }
-        if variant.subgroup.is_some() {
+        if variant.matrices != MatrixUse::Never {
+            variant.matrices = MatrixUse::Never;
+            fallbacks.push(Fallback::NoMatrices { failed });
+        } else if variant.subgroup.is_some() {
             variant.subgroup = None;
             fallbacks.push(Fallback::NoSubgroups { failed });
         } else if variant.fused {

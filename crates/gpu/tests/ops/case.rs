@@ -78,6 +78,15 @@ impl Maker {
         self.builder.embed(self.matrix(format, width, VOCABULARY), scale, SoftRows::Given)
     }
 
+    /// Rows of random values that are the same for every token.
+    pub(crate) fn alike(&self, width: u32) -> Tensor<'_> {
+        let row = bytes(&self.random.borrow_mut().values(width as usize));
+        let dims = [width, VOCABULARY].map(u64::from);
+        let tensor = self.add(&dims, Format::F32, row.repeat(VOCABULARY as usize));
+        let table = self.builder.weight(WeightInfo::matrix(tensor, width, VOCABULARY));
+        self.builder.embed(table, 1.0, SoftRows::Given)
+    }
+
     pub(crate) fn matrix(&self, format: Format, width: u32, rows: u32) -> Weight {
         let info = self.stored(format, width, rows, 1);
         self.builder.weight(info)
@@ -382,6 +391,11 @@ impl Gpus {
     /// As it is.
     pub(crate) fn one() -> Self {
         Self(vec![gpu(&GpuOptions::default())])
+    }
+
+    /// With these options.
+    pub(crate) fn with(options: &GpuOptions) -> Self {
+        Self(vec![gpu(options)])
     }
 
     /// In both ways.

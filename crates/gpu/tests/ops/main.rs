@@ -7,6 +7,7 @@
 //! | `products` | `embed` and `linear` in all formats, conversions |
 //! | `values` | operations on values alone |
 //! | `attention` | heads, caches and masks |
+//! | `experts` | products of experts, of few rows and of many |
 //! | `patterns` | what is fused: pairs, sums, per-layer embeddings, experts; and layers put together at random |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -16,6 +17,7 @@ mod common;
 
 mod attention;
 mod case;
+mod experts;
 mod patterns;
 mod products;
 mod values;

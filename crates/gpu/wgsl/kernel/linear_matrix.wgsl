@@ -123,10 +123,10 @@ fn write_pieces(place: Place, row: u32, column: u32, second_column: u32) {
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let place = Place(lane, workgroup.y * TILE_ROWS, workgroup.x * TILE_OUTPUTS);
     if workgroup.y * TILE_ROWS >= step.rows { return; }
-    let subgroup = lane / SUBGROUP;
-    let part = subgroup / GRID;
-    let grid_row = subgroup % GRID / GRID_COLUMNS;
-    let grid_column = subgroup % GRID_COLUMNS;
+    let team = lane / SUBGROUP;
+    let part = team / GRID;
+    let grid_row = team % GRID / GRID_COLUMNS;
+    let grid_column = team % GRID_COLUMNS;
     let a_at = grid_row * 32u * STRIDE;
     let b0_at = piece_column(grid_column, 0u) * STRIDE;
     let b1_at = piece_column(grid_column, 1u) * STRIDE;
@@ -170,7 +170,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
 
     // Two pieces at a time: of a pair, a gate with its up.
     let row = place.first_row + 32u * grid_row;
-    let at = subgroup * 512u;
+    let at = team * 512u;
     let columns = vec4<u32>(b0_at, b1_at, b2_at, b3_at) / STRIDE;
     coopStoreT(c00, &sums[at], 16u);
     if PAIRED && PIECES > 2u { coopStoreT(c02, &sums[at + 256u], 16u); } else { coopStoreT(c01, &sums[at + 256u], 16u); }

@@ -1,11 +1,14 @@
-// linear_tile: y = epilogue(x · Wᵀ) for many rows of x, so that a weight is decoded once for TILE_ROWS of them.
+// linear_tile: y = epilogue(x · Wᵀ) for many rows of x, so that a weight is decoded once for TILE_ROWS of them. Where there
+// are experts, a row is a pair of a row of x and one of its experts, and the rows of a tile have the same expert; what
+// epilogues read by row needs rows in order.
 //
 // Work split   one workgroup computes TILE_ROWS rows (y) of TILE_OUTPUTS outputs (x). It walks along the width in slabs of
 //              DEPTH values: all lanes together bring a slab of x and of W to workgroup memory, then each multiplies
 //              LANE_ROWS rows with LANE_COLUMNS rows of W (a column here), in registers. Where there are few outputs, PARTS
 //              groups of lanes share each slab, and their sums are added at the end.
 // Reads        x [rows, width], weight as packed planes, width a multiple of 32        Writes   y [rows, outputs]
-// Slots        format: chunk_scales, chunk_quants     select: matrix     epilogue: PAIRED, finish
+// Slots        format: chunk_scales, chunk_quants     epilogue: PAIRED, finish
+//              rows: ROWS_BYTES, is_empty, tile_matrix, prepare_rows, x_start, is_written, y_start
 // Constants    TILE_ROWS, TILE_OUTPUTS, LANE_ROWS (4, 8), LANE_COLUMNS (4, 8), PARTS, DEPTH (16, 32, 64),
 //              UNROLL (1, 2, 4), AHEAD (0, 1)
 //
@@ -35,7 +38,7 @@ const_assert LANE_COLUMNS == 8u || (LANE_COLUMNS == 4u && !PAIRED);
 const_assert TILE_ROWS % 8u == 0u && DEPTH % 16u == 0u;
 const_assert PART_QUADS % UNROLL == 0u;
 const_assert X_QUADS <= 8u * LANES && W_HALVES <= 2u * LANES;
-const_assert 16u * (X_QUADS + 4u * W_HALVES) <= 16384u;
+const_assert 16u * (X_QUADS + 4u * W_HALVES) + ROWS_BYTES <= 16384u;
 // The sums of parts are added in the memory of the tiles.
 const_assert PARTS == 1u || (LANES <= X_QUADS && LANES <= 4u * W_HALVES);
 
@@ -48,6 +51,7 @@ struct Place {
     lane: u32,
     first_row: u32,       // of the tile
     first_output: u32,    // of the tile
+    matrix: u32,          // of the weight, for all of the tile
     part: u32,
     row: u32,             // in the grid of a part's lanes
     column: u32,
@@ -65,10 +69,8 @@ fn x_row(index: u32) -> u32 { return index / (8u * QUADS) * 8u + index % 8u; }
 fn x_quad(index: u32) -> u32 { return (index / 32u) % (QUADS / 4u) * 4u + (index / 8u) % 4u; }
 
 fn fetch_x(place: Place, slab: u32, index: u32) -> vec4<f32> {
-    // Rows beyond the last are computed with it and not written.
-    let row = min(place.first_row + x_row(index), step.rows - 1u);
     let quad = slab * QUADS + x_quad(index);
-    let at = (params.x_at + row * params.x_stride) / 4u;
+    let at = x_start(place.first_row, x_row(index)) / 4u;
     if DEPTH > 32u && quad >= params.width / 4u { return vec4<f32>(); }
     return x[at + quad];
 }
@@ -83,8 +85,8 @@ fn put_x(index: u32, quad: vec4<f32>) {
 
 // The row of the buffer with the weights of an output. Those before the shard wrap around to large numbers, so one
 // comparison covers both ends.
-fn weight_row(first_row: u32, output: u32) -> u32 {
-    return matrix(first_row, 0u) * params.matrix_rows + params.first_row + output - params.shard_first;
+fn weight_row(matrix: u32, output: u32) -> u32 {
+    return matrix * params.matrix_rows + params.first_row + output - params.shard_first;
 }
 
 fn half_chunk(row: u32, chunk: u32, side: u32) -> array<vec4<f32>, 4> {
@@ -108,7 +110,7 @@ fn fetch_w(place: Place, slab: u32, index: u32) -> array<vec4<f32>, 4> {
     let column = index % COLUMNS;
     let output = place.first_output + column % TILE_OUTPUTS + column / TILE_OUTPUTS * params.pair;
     // What lies outside the shard is computed with its last row and not written.
-    let row = min(weight_row(place.first_row, output), params.shard_rows - 1u);
+    let row = min(weight_row(place.matrix, output), params.shard_rows - 1u);
     let half = slab * (DEPTH / 16u) + index / COLUMNS;
     return half_chunk(row, min(half / 2u, params.width / 32u - 1u), half % 2u);
 }
@@ -228,18 +230,18 @@ fn multiply(place: Place, quad: u32, sums: ptr<function, array<vec4<f32>, 16>>) 
 
 fn write(place: Place, row: u32, column: u32, value: f32, second: f32) {
     let output = place.first_output + column;
-    var here = output < params.outputs && weight_row(place.first_row, output) < params.shard_rows;
-    if PAIRED { here = here && weight_row(place.first_row, output + params.pair) < params.shard_rows; }
+    var here = output < params.outputs && weight_row(place.matrix, output) < params.shard_rows;
+    if PAIRED { here = here && weight_row(place.matrix, output + params.pair) < params.shard_rows; }
     if here {
-        let finished = finish(row, output, params.factor * value, params.factor * second);
-        y[params.y_at + row * params.y_stride + output] = finished;
+        let finished = finish(place.first_row + row, output, params.factor * value, params.factor * second);
+        y[y_start(place.first_row, row) + output] = finished;
     }
 }
 
 // Writes the outputs of a lane in its row i, whose sums are a and b.
 fn write_row(place: Place, i: u32, a: vec4<f32>, b: vec4<f32>) {
-    let row = place.first_row + i * GRID_ROWS + place.row;
-    if row >= step.rows { return; }
+    let row = i * GRID_ROWS + place.row;
+    if !is_written(place.first_row, row) { return; }
     let column = place.column;
     write(place, row, column, a.x, b.x);
     write(place, row, column + GRID_COLUMNS, a.y, b.y);
@@ -288,18 +290,21 @@ fn add_parts(place: Place, i: u32, a: vec4<f32>, b: vec4<f32>) {
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let first_row = workgroup.y * TILE_ROWS;
+    let tile = workgroup.y;
     let first_output = workgroup.x * TILE_OUTPUTS;
+    if is_empty(tile) { return; }
     // Nothing to do where no output lies in the shard: the first does not, and the shard starts after the last.
-    let first = weight_row(first_row, first_output);
-    if first_row >= step.rows { return; }
+    let matrix = tile_matrix(tile);
+    let first = weight_row(matrix, first_output);
     if first >= params.shard_rows && 0u - first >= TILE_OUTPUTS { return; }
+    prepare_rows(tile, lane);
 
     let within = lane % PART_LANES;
     let place = Place(
         lane,
-        first_row,
+        tile * TILE_ROWS,
         first_output,
+        matrix,
         lane / PART_LANES,
         within / BAND % GRID_ROWS,
         within % BAND + within / (BAND * GRID_ROWS) * BAND,

@@ -1,0 +1,314 @@
+//! The dispatches of products: what is read on the way, what becomes of the result, and which kernel multiplies.
+
+use super::{
+    Count, Draft, Lowering, Place, Slot,
+    experts::GroupKey,
+    plain::{expert_stride, fragment, planes},
+    select::{FEW_ROWS, RowProduct, RowShape},
+    stage::{Epilogue, From, Input, Linear, Norm},
+};
+use crate::{Experts, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, attention::RowAttention};
+
+/// How a product is computed.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// One row or a few at a time.
+    Rows(RowShape),
+    /// Many rows.
+    Tiles(Tiles),
+    /// Many rows, those of each expert together.
+    Grouped(Tiles, Experts),
+    /// Many rows, on matrix units.
+    Matrices(MatrixTiles),
+}
+
+impl Way {
+    fn kernel(self) -> Kernel {
+        match self {
+            Self::Rows(_) => Kernel::LinearRow,
+            Self::Tiles(_) | Self::Grouped(..) => Kernel::LinearTile,
+            Self::Matrices(_) => Kernel::LinearMatrix,
+        }
+    }
+}
+
+/// A product in the making.
+struct Product {
+    spec: KernelSpec,
+    buffers: Vec<(&'static str, Slot)>,
+    uniforms: Vec<(&'static str, Vec<u32>)>,
+    /// Where x begins, how far its rows are apart, and how far one expert's x is from the next. Zeros where x is made on
+    /// the way.
+    x: [u32; 3],
+    /// Where what the epilogue multiplies with begins, and how far its rows are apart.
+    other: [u32; 2],
+}
+
+impl Product {
+    fn with(&mut self, fragment: Fragment) {
+        self.spec = self.spec.clone().with(fragment);
+    }
+}
+
+impl Lowering<'_> {
+    pub(super) fn linear(&mut self, linear: &Linear) -> Result<(), GpuError> {
+        let target = self.target;
+        let graph = target.graph;
+        let (first, _) = linear.outputs[0];
+        let info = graph.weight(first);
+        let (packed_index, first_row) = target.manifest.place(graph, first);
+        let packed = &target.manifest.packed[packed_index];
+        let outputs: u32 = linear.outputs.iter().map(|&(weight, _)| graph.weight(weight).rows).sum();
+        let slots = linear.routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
+        let pair = match linear.epilogue {
+            Epilogue::GeluPair { up } => target.manifest.place(graph, up).1 - first_row,
+            _ => 0,
+        };
+        let rows = linear.rows.count(self.most_rows as usize) as u32;
+        let way = self.way(linear, outputs, slots);
+        let spec = KernelSpec::new(way.kernel())
+            .with(Fragment::LinearParams)
+            .with(Fragment::Planes)
+            .with(fragment(packed.packing.format)?);
+        let mut product =
+            Product { spec, buffers: Vec::new(), uniforms: Vec::new(), x: [0; 3], other: [0; 2] };
+        self.input(&mut product, linear, way, slots)?;
+        self.epilogue(&mut product, linear.epilogue)?;
+        self.rows(&mut product, linear, way, packed_index)?;
+
+        // Products lie side by side in one buffer.
+        let y_width = linear.beside.map_or(outputs * slots, |beside| beside.width);
+        let scratch = match linear.beside {
+            Some(beside) if beside.column > 0 => self.place(beside.first)?.scratch,
+            _ => self.claim_rows(linear.rows, y_width),
+        };
+        let y_at = linear.beside.map_or(0, |beside| beside.column);
+        let mut at = y_at;
+        for &(weight, value) in &linear.outputs {
+            self.places.insert(value, Place { scratch, at, stride: y_width });
+            at += graph.weight(weight).rows * slots;
+        }
+        product.buffers.push(("y", Slot::Scratch(scratch)));
+
+        let (spec, workgroups) = self.cut(product.spec, linear, way, outputs, slots);
+        let cap = if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 };
+        // Matrices that are read: in tiles, by all rows together.
+        let matrices = if rows > FEW_ROWS { (rows * slots).min(info.matrices) } else { slots };
+        let what = linear.outputs.iter().map(|&(_, value)| self.name(value)).collect::<Vec<_>>().join(" + ");
+        let ([x_at, x_stride, x_slot], [other_at, other_stride]) = (product.x, product.other);
+        for (index, shard) in packed.shards.iter().enumerate() {
+            let shard_rows = shard.rows.end - shard.rows.start;
+            let mut params = planes(shard, packed.packing.plane_words);
+            // Rows of each matrix of the packed tensor; where there is one matrix it does not matter.
+            params.extend([info.width, outputs, first_row, info.tensor_rows]);
+            params.extend([shard.rows.start as u32, shard_rows as u32, pair]);
+            params.extend([x_at, x_stride, x_slot, y_at, y_width, 2 * slots, other_at, other_stride]);
+            params.extend([target.manifest.factor(graph, first).to_bits(), cap.to_bits()]);
+            let mut uniforms = product.uniforms.clone();
+            uniforms.push(("params", params));
+            let mut buffers = product.buffers.clone();
+            buffers.push(("weight", Slot::Shard { packed: packed_index, shard: index }));
+            let weight_rows = u64::from(outputs * matrices) * if pair > 0 { 2 } else { 1 };
+            let weight_bytes = weight_rows.min(shard_rows) * 4 * u64::from(packed.packing.row_words());
+            let (what, spec) = (what.clone(), spec.clone());
+            self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
+        }
+        Ok(())
+    }
+
+    /// How a product is computed best.
+    fn way(&self, linear: &Linear, outputs: u32, slots: u32) -> Way {
+        let target = self.target;
+        let (first, _) = linear.outputs[0];
+        let info = target.graph.weight(first);
+        let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
+        let rows = linear.rows.count(self.most_rows as usize) as u32;
+        let experts = linear.routing.map(|_| Experts { count: info.matrices, used: slots });
+        if rows > FEW_ROWS {
+            match experts {
+                // Rows of an expert are brought together.
+                Some(experts) if experts.can_be_grouped() => {
+                    return Way::Grouped(Tiles::for_experts(experts, rows, paired), experts);
+                }
+                Some(_) => {}
+                None => {
+                    let matrices = target.matrices.tiles(rows, info.width, outputs, paired);
+                    return matrices
+                        .map_or_else(|| Way::Tiles(Tiles::choose(rows, outputs, paired)), Way::Matrices);
+                }
+            }
+        }
+        let made = match linear.input {
+            Input::Value(value) => self.unmerged.contains_key(&value),
+            Input::Made { .. } => true,
+        };
+        let product = RowProduct {
+            format: target.manifest.packed(target.graph, first).packing.format,
+            width: info.width,
+            outputs,
+            rows: if experts.is_some() { 1 } else { rows },
+            made,
+        };
+        Way::Rows(RowShape::new(product, target.workgroup_memory, target.subgroup))
+    }
+
+    /// What is read: a value, or what is made of some on the way.
+    fn input(
+        &mut self,
+        product: &mut Product,
+        linear: &Linear,
+        way: Way,
+        slots: u32,
+    ) -> Result<(), GpuError> {
+        let target = self.target;
+        let graph = target.graph;
+        match linear.input {
+            Input::Value(value) if self.unmerged.contains_key(&value) => {
+                let parts = self.unmerged[&value];
+                let RowAttention { shape, split_keys, most_splits, .. } = parts.attention;
+                product.with(Fragment::MergedInput);
+                product.with(Fragment::Splits);
+                product.spec = product
+                    .spec
+                    .clone()
+                    .constant("HEADS", shape.heads)
+                    .constant("HEAD_WIDTH", shape.head_width)
+                    .constant("SPLIT_KEYS", split_keys)
+                    .constant("MOST_SPLITS", most_splits);
+                let scratch = [("sums", Slot::Scratch(parts.sums)), ("peaks", Slot::Scratch(parts.peaks))];
+                product.buffers.extend(scratch);
+                product.uniforms.push(("merged", vec![shape.mask.window.unwrap_or(0)]));
+            }
+            Input::Value(value) => {
+                let x = self.place(value)?;
+                let (first, _) = linear.outputs[0];
+                product.x = [x.at, x.stride, expert_stride(graph, value, graph.weight(first), slots)];
+                if let Way::Rows(_) = way {
+                    product.with(Fragment::PlainInput);
+                }
+                product.buffers.push(("x", x.slot()));
+            }
+            Input::Made { from, keep, norm, factor } => {
+                let (sum, base) = match from {
+                    From::Value(value) => (None, value),
+                    From::Sum(sum) => (Some(sum), sum.base),
+                };
+                let base = self.whole(base)?;
+                let branch = sum.map_or(Ok(base), |sum| self.whole(sum.branch))?;
+                product.buffers.extend([("base", base), ("branch", branch), ("vectors", Slot::Vectors)]);
+                product.with(Fragment::ResidualInput);
+                product.spec = product.spec.clone().with_reduce(target.subgroup);
+                match keep {
+                    Some(value) => {
+                        product.buffers.push(("kept", self.claim(value)));
+                        product.with(Fragment::Kept);
+                    }
+                    None => product.with(Fragment::Dropped),
+                }
+                let scale = sum.and_then(|sum| sum.scale);
+                product.spec = product
+                    .spec
+                    .clone()
+                    .constant("BRANCH", sum.is_some().into())
+                    .constant("SCALED", scale.is_some().into())
+                    .constant("NORMED", norm.is_some().into());
+                let vector = |weight| target.manifest.vector(graph, weight);
+                let at = |norm: Option<Norm>| norm.map_or(0, |norm| vector(norm.weight));
+                let eps = |norm: Option<Norm>| norm.map_or(0, |norm| norm.eps.to_bits());
+                let branch_norm = sum.map(|sum| sum.branch_norm);
+                let words = vec![
+                    at(norm),
+                    at(branch_norm),
+                    scale.map_or(0, vector),
+                    eps(norm),
+                    eps(branch_norm),
+                    factor.to_bits(),
+                ];
+                product.uniforms.push(("residual", words));
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of the result.
+    fn epilogue(&self, product: &mut Product, epilogue: Epilogue) -> Result<(), GpuError> {
+        match epilogue {
+            Epilogue::Store => product.with(Fragment::Store),
+            Epilogue::SoftCap(_) => product.with(Fragment::CappedStore),
+            Epilogue::GeluPair { .. } => {
+                product.with(Fragment::Gelu);
+                product.with(Fragment::GeluPair);
+            }
+            Epilogue::GeluOther { other, first } => {
+                let place = self.place(other)?;
+                product.other = [place.at + first, place.stride];
+                product.buffers.push(("other", place.slot()));
+                product.with(Fragment::Gelu);
+                product.with(Fragment::GeluOther);
+            }
+        }
+        Ok(())
+    }
+
+    /// Which rows go where: all in order, or each to its experts.
+    fn rows(
+        &mut self,
+        product: &mut Product,
+        linear: &Linear,
+        way: Way,
+        packed: usize,
+    ) -> Result<(), GpuError> {
+        match (way, linear.routing) {
+            (Way::Grouped(tiles, experts), Some(routing)) => {
+                let key = GroupKey { routing, experts, tile_rows: tiles.rows };
+                product.buffers.push(("groups", self.group(key, packed)?));
+                product.with(Fragment::Grouped);
+            }
+            (Way::Tiles(_), _) => product.with(Fragment::InOrder),
+            // Their rows are in order, whatever else is chosen.
+            (Way::Matrices(_), _) => {}
+            (_, Some(routing)) => {
+                product.buffers.push(("routing", self.experts(routing, packed)?));
+                product.with(Fragment::Routed);
+            }
+            (_, None) => product.with(Fragment::Dense),
+        }
+        Ok(())
+    }
+
+    /// The recipe with its constants, and its workgroups.
+    fn cut(
+        &self,
+        spec: KernelSpec,
+        linear: &Linear,
+        way: Way,
+        outputs: u32,
+        slots: u32,
+    ) -> (KernelSpec, [Count; 3]) {
+        let target = self.target;
+        let one = Count::Fixed(1);
+        match way {
+            Way::Rows(shape) => {
+                let spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
+                let (x, y) = (shape.workgroups(outputs), Count::Blocks(linear.rows, shape.rows()));
+                (spec, [Count::Fixed(x), y, Count::Fixed(slots)])
+            }
+            Way::Tiles(tiles) => {
+                let [x, ..] = tiles.grid(1, outputs);
+                (tiles.constants(spec), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), one])
+            }
+            Way::Grouped(tiles, experts) => {
+                let [x, ..] = tiles.grid(1, outputs);
+                let y = Count::Tiles { rows: linear.rows, experts, tile_rows: tiles.rows };
+                (tiles.constants(spec), [Count::Fixed(x), y, one])
+            }
+            Way::Matrices(tiles) => {
+                let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
+                let [x, ..] = tiles.grid(1, outputs, paired);
+                let subgroup = target.subgroup.expect("matrices need subgroups");
+                let spec = tiles.constants(spec, subgroup);
+                (spec, [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows()), one])
+            }
+        }
+    }
+}
