@@ -69,45 +69,22 @@ fn main() {
                     .with(epilogue)
             };
             let tiles = Tiles::choose(rows, outputs, paired);
-            let tiled = tiles.constants(spec(Kernel::LinearTile).with(Fragment::Dense));
+            let tiled = tiles.constants(spec(Kernel::LinearTile).with(Fragment::InOrder));
             let (seconds, expected) = measure(tiled, tiles.grid(rows, outputs));
-            print!(
-                "{width:5} → {outputs:5} {paired:5} {format:5} tiles {:7.1} µs {:6.1} TFLOP/s",
-                seconds * 1e6,
-                work / seconds / 1e12
-            );
+            let (micros, rate) = (seconds * 1e6, work / seconds / 1e12);
+            let times = if paired { "2 × " } else { "" };
+            let shape = format!("{width} → {times}{outputs} {format}");
+            print!("{shape:24} tiles {micros:7.1} µs {rate:6.1} TFLOP/s");
             let chosen = MatrixTiles::choose(rows, width, outputs, paired);
-            let shape = |grid_rows, grid_columns, pieces, parts, depth| MatrixTiles {
-                grid_rows,
-                grid_columns,
-                pieces,
-                parts,
-                depth,
-            };
-            for tiles in [
-                shape(4, 2, 4, 1, 32),
-                shape(2, 4, 4, 1, 32),
-                shape(2, 2, 4, 1, 32),
-                shape(2, 2, 4, 1, 64),
-                shape(2, 2, 4, 2, 64),
-                shape(2, 2, 2, 1, 64),
-                shape(2, 2, 2, 2, 64),
-                shape(2, 2, 2, 1, 128),
-                shape(1, 2, 2, 4, 128),
-                shape(1, 4, 2, 2, 64),
-            ] {
+            for tiles in MatrixTiles::ALL {
                 let spec = tiles.constants(spec(Kernel::LinearMatrix), gpu.profile().subgroup().unwrap());
                 let (seconds, found) = measure(spec, tiles.grid(rows, outputs, paired));
                 let size = expected.iter().map(|value| value.abs()).fold(0.0, f32::max);
                 let apart =
                     found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) / size;
                 let star = if chosen == Some(tiles) { "*" } else { " " };
-                println!(
-                    " {tiles:?} {:6.1} {:4.0}T{star}{}",
-                    seconds * 1e6,
-                    work / seconds / 1e12,
-                    if apart < 1e-3 { "" } else { "WRONG" }
-                );
+                let (micros, rate) = (seconds * 1e6, work / seconds / 1e12);
+                print!(" | {micros:7.1} µs {rate:6.1} TFLOP/s, {apart:.1e} apart{star}");
             }
             println!();
         }

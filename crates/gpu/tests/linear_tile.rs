@@ -7,7 +7,7 @@ mod common;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Dialect, Experts, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
+    Dialect, Experts, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
     lab::Lab,
     weights::pack::{PACKED_FORMATS, Packing},
 };
