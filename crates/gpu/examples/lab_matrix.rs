@@ -77,7 +77,7 @@ fn main() {
             print!("{shape:24} tiles {micros:7.1} µs {rate:6.1} TFLOP/s");
             let chosen = MatrixTiles::choose(rows, width, outputs, paired);
             for tiles in MatrixTiles::ALL {
-                let spec = tiles.constants(spec(Kernel::LinearMatrix), gpu.profile().subgroup().unwrap());
+                let spec = tiles.constants(spec(Kernel::LinearMatrix));
                 let (seconds, found) = measure(spec, tiles.grid(rows, outputs, paired));
                 let size = expected.iter().map(|value| value.abs()).fold(0.0, f32::max);
                 let apart =

@@ -139,7 +139,7 @@ impl RowAttention {
             .with(Fragment::Splits)
             .with(self.layout.read());
         let spec = match self.owns {
-            true => spec.with(self.layout.pack()).with(Fragment::OwnKv),
+            true => spec.with(Fragment::Halves).with(self.layout.pack()).with(Fragment::OwnKv),
             false => spec.with(Fragment::BorrowKv),
         };
         let spec = match self.subgroup {
@@ -214,6 +214,7 @@ pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
         .with(Fragment::Turn)
         .with(Fragment::Team)
         .with(layout.read())
+        .with(Fragment::Halves)
         .with(layout.pack())
         .constant("LANES", 2 * TEAM)
         .constant("TEAM", TEAM)

@@ -76,7 +76,9 @@ fn plain() -> Vec<KernelSpec> {
         specs.push(plain_spec(Kernel::Elementwise).with(Fragment::Gelu).with(op));
     }
     for format in CacheFormat::ALL {
-        specs.extend(format.store().map(|store| plain_spec(Kernel::StoreKv).with(store)));
+        specs.extend(
+            format.store().map(|store| plain_spec(Kernel::StoreKv).with(Fragment::Halves).with(store)),
+        );
         for pairs in [1, 2] {
             let attend = |load| plain_spec(Kernel::Attend).with(load).constant("PAIRS", pairs);
             specs.extend(format.load().map(attend));
@@ -180,7 +182,7 @@ fn matrices() -> Vec<KernelSpec> {
             .with(Fragment::Planes)
             .with(format);
         spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
-        tiles.constants(spec, 32)
+        tiles.constants(spec)
     };
     let mut specs = Vec::new();
     for epilogue in 0..EPILOGUES.len() {

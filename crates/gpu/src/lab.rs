@@ -44,11 +44,6 @@ impl<'g> Lab<'g> {
         Self { gpu, pipelines: Pipelines::new(gpu) }
     }
 
-    /// The GPU.
-    pub fn gpu(&self) -> &Gpu {
-        self.gpu
-    }
-
     /// A buffer of floats.
     pub fn floats(&self, values: &[f32]) -> wgpu::Buffer {
         self.buffer(bytemuck::cast_slice(values))

@@ -15,6 +15,9 @@ const SUBGROUP_ROWS: u32 = 32;
 /// Workgroups below which other tiles keep a large GPU busier.
 const BUSY: u32 = 48;
 
+/// Widths below which there is little to gain, and exactness is worth more.
+const NARROWEST: u32 = 1024;
+
 /// Whether matrix units are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum MatrixUse {
@@ -54,6 +57,9 @@ pub struct MatrixTiles {
 }
 
 impl MatrixTiles {
+    /// Lanes of the subgroups that workgroups are made of: those of all GPUs that have been seen with matrices of 16 × 16.
+    pub const SUBGROUP: u32 = 32;
+
     /// 64 × 128, the width shared by two.
     pub const WIDE: Self = Self { grid_rows: 2, grid_columns: 2, pieces: 4, parts: 2, depth: 64 };
     /// 32 × 64, the width shared by four: for rows and outputs so few that the other would leave cores idle.
@@ -65,7 +71,7 @@ impl MatrixTiles {
     pub fn choose(rows: u32, width: u32, outputs: u32, paired: bool) -> Option<Self> {
         Self::ALL.into_iter().find(|tiles| {
             let [x, y, _] = tiles.grid(rows, outputs, paired);
-            x * y >= BUSY && width.is_multiple_of(tiles.depth)
+            x * y >= BUSY && width >= NARROWEST && width.is_multiple_of(tiles.depth)
         })
     }
 
@@ -84,10 +90,10 @@ impl MatrixTiles {
         [outputs.div_ceil(self.outputs(paired)), rows.div_ceil(self.rows()), 1]
     }
 
-    /// The recipe with these constants, on a GPU with subgroups of so many lanes.
+    /// The recipe with these constants.
     #[must_use]
-    pub fn constants(&self, spec: KernelSpec, subgroup: u32) -> KernelSpec {
-        spec.constant("SUBGROUP", subgroup)
+    pub fn constants(&self, spec: KernelSpec) -> KernelSpec {
+        spec.constant("SUBGROUP", Self::SUBGROUP)
             .constant("GRID_ROWS", self.grid_rows)
             .constant("GRID_COLUMNS", self.grid_columns)
             .constant("PIECES", self.pieces)

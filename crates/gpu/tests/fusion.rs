@@ -14,7 +14,7 @@ use rullama_gpu::{CacheFormat, GpuModel, GpuOptions, ModelOptions};
 const VOCABULARY: usize = 2048;
 
 /// Rows, fused against unfused: how far apart, as a share of the largest logit.
-const TOLERANCE: f32 = 1e-3;
+const TOLERANCE: f32 = 2e-3;
 
 /// Longer than two windows of every model.
 fn prompt() -> Vec<u32> {

@@ -42,7 +42,7 @@ enum Cut {
 }
 
 impl Cut {
-    fn spec(self, gpu: &Gpu, format: Format, epilogue: Fragment) -> KernelSpec {
+    fn spec(self, format: Format, epilogue: Fragment) -> KernelSpec {
         match self {
             Self::Tiles(tiles) => spec(format, epilogue, &tiles),
             Self::Matrices(tiles) => {
@@ -52,7 +52,7 @@ impl Cut {
                     .with(Fragment::Gelu)
                     .with(Fragment::format(format).unwrap())
                     .with(epilogue);
-                tiles.constants(spec, gpu.profile().subgroup().unwrap())
+                tiles.constants(spec)
             }
         }
     }
@@ -333,7 +333,7 @@ impl Case {
 
     fn check_cut(&self, lab: &Lab<'_>, cut: Cut) {
         let width = self.packing.width as usize;
-        let spec = cut.spec(lab.gpu(), self.packing.format, self.epilogue);
+        let spec = cut.spec(self.packing.format, self.epilogue);
         let paired = self.epilogue == Fragment::GeluPair;
         // Pairs share the rows there are: gates from the start on, and ups some rows later.
         let pair = if paired { self.outputs / 3 } else { 0 };

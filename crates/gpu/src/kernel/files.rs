@@ -78,6 +78,7 @@ files! {
         PartsSubgroup => "reduce/parts_subgroup.wgsl",
         ScoresWorkgroup => "reduce/scores_workgroup.wgsl",
         ScoresSubgroup => "reduce/scores_subgroup.wgsl",
+        Halves => "shared/half.wgsl",
         Planes => "shared/planes.wgsl",
         LinearParams => "shared/linear_params.wgsl",
         Gelu => "shared/gelu.wgsl",

@@ -305,9 +305,7 @@ impl Lowering<'_> {
             Way::Matrices(tiles) => {
                 let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
                 let [x, ..] = tiles.grid(1, outputs, paired);
-                let subgroup = target.subgroup.expect("matrices need subgroups");
-                let spec = tiles.constants(spec, subgroup);
-                (spec, [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows()), one])
+                (tiles.constants(spec), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows()), one])
             }
         }
     }

@@ -98,6 +98,7 @@ impl Lowering<'_> {
                 let params = vec![pairs, target.capacities[cache.index()]];
                 let store = target.cache_format.store().ok_or(unsupported("a cache in eight bits"))?;
                 Plain::new(Kernel::StoreKv, params, pairs.div_ceil(LANES))
+                    .with(Fragment::Halves)
                     .with(store)
                     .buffers(&[("k", self.whole(k)?), ("v", self.whole(v)?)])
                     .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])

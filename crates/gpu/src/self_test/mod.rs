@@ -15,8 +15,8 @@ mod cases;
 use std::{fmt, rc::Rc};
 
 use crate::{
-    CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, ModelOptions, Sampling, kernel::Pipelines,
-    lab::SampleLab, matrices::MatrixUse,
+    CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, MatrixTiles, ModelOptions, Sampling,
+    kernel::Pipelines, lab::SampleLab, matrices::MatrixUse,
 };
 use cases::Case;
 
@@ -38,7 +38,7 @@ impl Variant {
     /// All that a GPU's features allow.
     pub(crate) fn best(profile: &DeviceProfile) -> Self {
         let subgroup = profile.subgroup();
-        let has = profile.matrices && subgroup.is_some();
+        let has = profile.matrices && subgroup == Some(MatrixTiles::SUBGROUP);
         let matrices = if has { MatrixUse::WhereWorth } else { MatrixUse::Never };
         Self { subgroup, matrices, fused: true }
     }

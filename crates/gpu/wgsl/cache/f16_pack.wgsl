@@ -6,10 +6,10 @@ fn packed(row: u32, vector: u32) -> vec4<u32> {
     let low = fresh(row, 2u * vector);
     let high = fresh(row, 2u * vector + 1u);
     return vec4<u32>(
-        pack2x16float(low.xy),
-        pack2x16float(low.zw),
-        pack2x16float(high.xy),
-        pack2x16float(high.zw),
+        pack_halves(low.xy),
+        pack_halves(low.zw),
+        pack_halves(high.xy),
+        pack_halves(high.zw),
     );
 }
 

@@ -17,7 +17,7 @@ fn prepare(lane: u32) {
         let second = max(max(abs(fresh(row, quad + 3u)), abs(fresh(row, quad + 4u))), abs(fresh(row, quad + 5u)));
         let largest = max(max(first, second), max(abs(fresh(row, quad + 6u)), abs(fresh(row, quad + 7u))));
         let scale = max(max(largest.x, largest.y), max(largest.z, largest.w)) / 127.0;
-        scales[lane] = unpack2x16float(pack2x16float(vec2<f32>(min(scale, 65504.0), 0.0))).x;
+        scales[lane] = unpack2x16float(pack_halves(vec2<f32>(min(scale, 65504.0), 0.0))).x;
     }
     workgroupBarrier();
 }
@@ -34,7 +34,7 @@ fn two_scales(row: u32, group: u32) -> u32 {
     var pair = vec2<f32>();
     if group < GROUPS { pair.x = scales[row * GROUPS + group]; }
     if group + 1u < GROUPS { pair.y = scales[row * GROUPS + group + 1u]; }
-    return pack2x16float(pair);
+    return pack_halves(pair);
 }
 
 fn packed(row: u32, vector: u32) -> vec4<u32> {
@@ -58,5 +58,5 @@ fn packed(row: u32, vector: u32) -> vec4<u32> {
 
 fn fresh8(row: u32, eighth: u32) -> Eight {
     let bytes = vec2<u32>(four_bytes(row, 2u * eighth), four_bytes(row, 2u * eighth + 1u));
-    return Eight(vec4<u32>(bytes, bytes), pack2x16float(vec2<f32>(scales[row * GROUPS + eighth / 4u])), eighth);
+    return Eight(vec4<u32>(bytes, bytes), pack_halves(vec2<f32>(scales[row * GROUPS + eighth / 4u])), eighth);
 }
