@@ -85,8 +85,9 @@ fn certificate(
         Failure::new("there is no home folder to keep the certificate in")
             .hint("--certificate names a folder")
     })?;
-    let mut all = addresses.to_vec();
-    all.extend(Some(host).filter(|host| !host.is_unspecified()));
+    // Addresses of the sixth version change by the day, and with them the certificate would.
+    let stable = addresses.iter().copied().filter(IpAddr::is_ipv4);
+    let all: Vec<IpAddr> = stable.chain(Some(host).filter(|host| !host.is_unspecified())).collect();
     Certificate::load_or_make(&folder, &all)
 }
 

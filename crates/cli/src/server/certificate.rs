@@ -5,7 +5,7 @@
 //! it with the addresses of today. When addresses change, only the second is made anew.
 //!
 //! Whoever trusts the first should not have to trust us with the whole web: it says of itself that it may only vouch
-//! for localhost, for names in `.local`, and for private addresses.
+//! for localhost, for names in `.local`, for private addresses, and for what else this machine itself is called.
 
 use std::{
     collections::BTreeSet,
@@ -59,6 +59,8 @@ const PRIVATE_NETWORKS: [(&str, u8); 9] = [
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Certificate {
     authority: Pair,
+    /// Addresses of this machine that are not private, for which the authority may vouch all the same.
+    public: BTreeSet<IpAddr>,
     server: Pair,
     /// For which names and addresses the server's certificate is good.
     names: BTreeSet<String>,
@@ -100,23 +102,28 @@ impl Certificate {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(problem("cannot be read").caused_by(error)),
         };
-        let private = addresses.iter().filter(|address| is_private(**address)).map(IpAddr::to_string);
-        let mut names: BTreeSet<String> = private.collect();
+        let mut names: BTreeSet<String> = addresses.iter().map(IpAddr::to_string).collect();
         names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+        let mut public: BTreeSet<IpAddr> =
+            addresses.iter().copied().filter(|address| !is_private(*address)).collect();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let (authority, old) = match kept {
-            Some(kept) if names.is_subset(&kept.names) && kept.expires > now + MARGIN_DAYS * DAY => {
+        let mut authority = None;
+        if let Some(kept) = kept {
+            if names.is_subset(&kept.names) && kept.expires > now + MARGIN_DAYS * DAY {
                 return Ok(kept);
             }
-            Some(kept) => (Some(kept.authority), kept.names),
-            None => (None, BTreeSet::new()),
-        };
-        for name in old {
-            if names.len() < MOST_NAMES {
-                names.insert(name);
+            // What an authority may vouch for is part of it.
+            if public.is_subset(&kept.public) {
+                authority = Some(kept.authority);
+            }
+            public.extend(kept.public);
+            for name in kept.names {
+                if names.len() < MOST_NAMES {
+                    names.insert(name);
+                }
             }
         }
-        let made = make(authority, names, now)
+        let made = make(authority, public, names, now)
             .map_err(|error| Failure::new("the certificate cannot be made").caused_by(error))?;
         made.keep(&path).map_err(|error| {
             problem("cannot be written").caused_by(error).hint("--certificate names another folder")
@@ -166,17 +173,22 @@ fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
 }
 
 /// Makes the server's certificate, and an authority to sign it unless there is one.
-fn make(authority: Option<Pair>, names: BTreeSet<String>, now: u64) -> Result<Certificate, rcgen::Error> {
+fn make(
+    authority: Option<Pair>,
+    public: BTreeSet<IpAddr>,
+    names: BTreeSet<String>,
+    now: u64,
+) -> Result<Certificate, rcgen::Error> {
     let authority = match authority {
         Some(authority) => authority,
         None => {
             let key = KeyPair::generate()?;
-            let certificate = authority_params(now).self_signed(&key)?.pem();
+            let certificate = authority_params(&public, now).self_signed(&key)?.pem();
             Pair { certificate, key: key.serialize_pem() }
         }
     };
     // Of the authority's certificate, a signature needs but what is the same in all of them.
-    let issuer = Issuer::new(authority_params(now), KeyPair::from_pem(&authority.key)?);
+    let issuer = Issuer::new(authority_params(&public, now), KeyPair::from_pem(&authority.key)?);
     let mut params = CertificateParams::new(names.iter().cloned().collect::<Vec<_>>())?;
     params.distinguished_name.push(DnType::CommonName, "rullama");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -186,18 +198,20 @@ fn make(authority: Option<Pair>, names: BTreeSet<String>, now: u64) -> Result<Ce
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &issuer)?.pem();
     let server = Pair { certificate, key: key.serialize_pem() };
-    Ok(Certificate { authority, server, names, expires: now + SERVER_DAYS * DAY - DAY })
+    Ok(Certificate { authority, public, server, names, expires: now + SERVER_DAYS * DAY - DAY })
 }
 
-fn authority_params(now: u64) -> CertificateParams {
+fn authority_params(public: &BTreeSet<IpAddr>, now: u64) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, "rullama on a private network");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let names = ["localhost", "local"].map(|name| GeneralSubtree::DnsName(name.to_owned()));
-    let networks = networks()
-        .map(|(address, bits)| GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(address, bits)));
+    let own = public.iter().map(|address| (*address, if address.is_ipv4() { 32 } else { 128 }));
+    let networks = networks().chain(own);
+    let networks = networks.map(|(address, bits)| CidrSubnet::from_addr_prefix(address, bits));
+    let networks = networks.map(GeneralSubtree::IpAddress);
     params.name_constraints = Some(NameConstraints {
         permitted_subtrees: names.into_iter().chain(networks).collect(),
         excluded_subtrees: vec![],
@@ -255,8 +269,8 @@ mod tests {
     fn addresses_are_added_and_the_authority_stays() {
         let folder = tempfile::tempdir().unwrap();
         let load = |list: &[&str]| Certificate::load_or_make(folder.path(), &addresses(list)).ok().unwrap();
-        let first = load(&["192.168.0.2", "8.8.8.8"]);
-        assert!(first.names.contains("192.168.0.2") && !first.names.contains("8.8.8.8"));
+        let first = load(&["192.168.0.2"]);
+        assert!(first.names.contains("192.168.0.2") && first.public.is_empty());
         assert_eq!(load(&["192.168.0.2"]).server.certificate, first.server.certificate);
         assert_eq!(load(&[]).server.certificate, first.server.certificate);
 
@@ -266,6 +280,20 @@ mod tests {
         assert!(second.names.contains("192.168.0.2"));
         assert_eq!(load(&["192.168.0.2"]).server.certificate, second.server.certificate);
         assert!(second.tls().is_ok());
+    }
+
+    /// An authority cannot vouch for an address that it was not made for.
+    #[test]
+    fn a_public_address_makes_a_new_authority() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = |list: &[&str]| Certificate::load_or_make(folder.path(), &addresses(list)).ok().unwrap();
+        let first = load(&[]);
+        let second = load(&["203.0.113.9"]);
+        assert_ne!(second.authority.certificate, first.authority.certificate);
+        assert!(second.names.contains("203.0.113.9"));
+        let third = load(&["10.0.0.7"]);
+        assert_eq!(third.authority.certificate, second.authority.certificate);
+        assert!(third.names.contains("203.0.113.9"));
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl Catalogue {
         let files = self.files.iter().filter_map(ModelFile::entry);
         let stored = self.stores.iter().flat_map(|store| {
             let summaries = store.list().unwrap_or_default().models;
-            summaries.into_iter().filter_map(|summary| store.model(&summary.name).ok())
+            let whole = summaries.into_iter().filter_map(|summary| store.model(&summary.name).ok());
+            whole.filter(|model| open_model(&model.weights.path, Some(&model.weights)).is_some())
         });
         let mut entries = BTreeMap::new();
         for entry in files.chain(stored.map(stored_entry)) {
