@@ -106,7 +106,7 @@ impl Guard {
         let name = host.host().to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
         match self.reach {
-            Reach::Loopback => matches!(name.as_str(), "localhost" | "127.0.0.1" | "[::1]"),
+            Reach::Loopback => name == "localhost" || address.is_some_and(|address| address.is_loopback()),
             // An address cannot be rebound; names without a dot, and those in .local, are not in the public DNS.
             Reach::Network => {
                 address.is_some() || (!name.is_empty() && (!name.contains('.') || name.ends_with(".local")))
@@ -165,7 +165,9 @@ mod tests {
 
     #[test]
     fn on_loopback_only_its_own_names_are_known() {
-        for host in ["localhost", "LOCALHOST:1", "127.0.0.1:11435", "127.0.0.1", "[::1]", "[::1]:80"] {
+        for host in
+            ["localhost", "LOCALHOST:1", "127.0.0.1:11435", "127.0.0.1", "127.0.0.2", "[::1]", "[::1]:80"]
+        {
             assert!(knows(Reach::Loopback, host), "{host}");
         }
         for host in [

@@ -13,35 +13,35 @@ use rullama_gguf::ollama::Digest;
 use serde_json::{Value, json};
 
 /// The program, serving. It ends with the test.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     /// Held open, so that the program can go on printing.
     output: BufReader<ChildStdout>,
     /// The first line it printed.
-    pub url: String,
+    pub(crate) url: String,
 }
 
 /// What came back.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Server {
     /// Starts the program on a port that is free.
-    pub fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         Self::start_plain(&[&["--port", "0"], arguments].concat())
     }
 
     /// Starts the program on whatever port the arguments say.
-    pub fn start_plain(arguments: &[&str]) -> Self {
+    pub(crate) fn start_plain(arguments: &[&str]) -> Self {
         Self::spawn(command(arguments))
     }
 
     /// Starts a copy of the program in another folder.
-    pub fn start_program(program: &Path, folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start_program(program: &Path, folder: &Path, arguments: &[&str]) -> Self {
         let mut command = command_of(program, arguments);
         command.current_dir(folder);
         Self::spawn(command)
@@ -57,24 +57,24 @@ impl Server {
     }
 
     /// `127.0.0.1:PORT`
-    pub fn authority(&self) -> &str {
+    pub(crate) fn authority(&self) -> &str {
         self.url.split("://").nth(1).unwrap().trim_end_matches('/')
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &[], b"")
     }
 
-    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.ask("GET", path, headers, b"")
     }
 
-    pub fn post(&self, path: &str, content_type: &str, body: &[u8]) -> Answer {
+    pub(crate) fn post(&self, path: &str, content_type: &str, body: &[u8]) -> Answer {
         self.ask("POST", path, &[("content-type", content_type)], body)
     }
 
     /// Sends a request as it is given; a `host` header replaces the right one.
-    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "host") {
             request += &format!("host: {}\r\n", self.authority());
@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// Sends bytes and reads until the server closes.
-    pub fn send(&self, bytes: &[u8]) -> Answer {
+    pub(crate) fn send(&self, bytes: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.authority()).unwrap();
         // A server that refuses a large body may close before it has read all of it.
         let _ = stream.write_all(bytes);
@@ -98,14 +98,14 @@ impl Server {
 
     /// Interrupts the program as Ctrl-C does, and gives its exit status.
     #[cfg(unix)]
-    pub fn interrupt(mut self) -> Option<i32> {
+    pub(crate) fn interrupt(mut self) -> Option<i32> {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
         self.child.wait().unwrap().code()
     }
 
     /// Everything else it prints, once it was ended.
-    pub fn rest(mut self) -> String {
+    pub(crate) fn rest(mut self) -> String {
         self.child.kill().unwrap();
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
@@ -122,20 +122,20 @@ impl Drop for Server {
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value)
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         str::from_utf8(&self.body).unwrap()
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
     /// The code of an error, which must have a message too.
-    pub fn error_code(&self) -> String {
+    pub(crate) fn error_code(&self) -> String {
         let json = self.json();
         assert!(!json["error"]["message"].as_str().unwrap().is_empty());
         json["error"]["code"].as_str().unwrap().to_owned()
@@ -154,7 +154,7 @@ fn parse(bytes: &[u8]) -> Answer {
 }
 
 /// `rullama serve`, never with the store or the certificate of whoever runs the tests.
-pub fn command(arguments: &[&str]) -> Command {
+pub(crate) fn command(arguments: &[&str]) -> Command {
     command_of(Path::new(env!("CARGO_BIN_EXE_rullama")), arguments)
 }
 
@@ -168,14 +168,14 @@ fn command_of(program: &Path, arguments: &[&str]) -> Command {
 }
 
 /// A store with whole models, broken ones, and files that are none of anybody's business.
-pub struct Store {
-    pub folder: tempfile::TempDir,
-    pub weights: Vec<u8>,
-    pub projector: Vec<u8>,
+pub(crate) struct Store {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) weights: Vec<u8>,
+    pub(crate) projector: Vec<u8>,
 }
 
 impl Store {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("blobs")).unwrap();
         let store = Self { folder, weights: noise(700_001), projector: noise(5_000) };
@@ -195,27 +195,27 @@ impl Store {
         store
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn argument(&self) -> &str {
+    pub(crate) fn argument(&self) -> &str {
         self.path().to_str().unwrap()
     }
 
     /// The tag that the weights must have.
-    pub fn tag(&self) -> String {
+    pub(crate) fn tag(&self) -> String {
         format!("\"{}\"", Digest::of(&self.weights))
     }
 
-    pub fn blob(&self, kind: &str, content: &[u8]) -> Value {
+    pub(crate) fn blob(&self, kind: &str, content: &[u8]) -> Value {
         let digest = Digest::of(content);
         fs::write(self.path().join("blobs").join(digest.blob_name()), content).unwrap();
         let media = format!("application/vnd.ollama.image.{kind}");
         json!({ "mediaType": media, "digest": digest.to_string(), "size": content.len() })
     }
 
-    pub fn model(&self, path: &str, layers: &[Value]) {
+    pub(crate) fn model(&self, path: &str, layers: &[Value]) {
         let config = json!({ "model_format": "gguf", "model_family": "gemma4", "model_type": "5.1B",
                              "file_type": "Q4_K_M" });
         let config = self.blob("config", config.to_string().as_bytes());
@@ -227,7 +227,7 @@ impl Store {
 }
 
 /// Bytes that begin like a GGUF and are different everywhere.
-pub fn noise(length: usize) -> Vec<u8> {
+pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut state = length as u32;
     let mut bytes: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -240,7 +240,7 @@ pub fn noise(length: usize) -> Vec<u8> {
 }
 
 /// A built app, as a bundler leaves it, with things beside it that are not part of it.
-pub fn app() -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn app() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let dist = folder.path().join("dist");
     fs::create_dir_all(dist.join("assets")).unwrap();
