@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    io::Write as _,
+    io::{self, Write as _},
     net::IpAddr,
     process::{Command, Stdio},
     sync::{Arc, Mutex},
@@ -27,9 +27,12 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let certificate = arguments.https.then(|| certificate(arguments, host, &addresses)).transpose()?;
     let tls = certificate.as_ref().map(Certificate::tls).transpose()?;
     let socket = server::bind(host, arguments.port).await?;
-    let bound = socket.local_addr()?;
+    let bound = socket.local_addr();
+    let bound = bound.map_err(|error| Failure::new("the server has no address").caused_by(error))?;
     let (own, others) = server::page_urls(bound, arguments.https, &addresses);
 
+    let interrupted =
+        interrupt().map_err(|error| Failure::new("Ctrl-C cannot be waited for").caused_by(error))?;
     // The first line is for programs: the address and nothing else.
     output::line(&own)?;
     describe(&app, &catalogue);
@@ -51,7 +54,7 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     }
     tokio::select! {
         () = server::run(Listener { socket, tls }, server::router(shared)) => {}
-        () = interrupted() => anstream::eprintln!("the server ends"),
+        () = interrupted => anstream::eprintln!("the server ends"),
     }
     Ok(())
 }
@@ -146,18 +149,25 @@ fn open_browser(url: &str) {
     }
 }
 
-/// Waits for Ctrl-C, or for what a service manager sends instead.
-async fn interrupted() {
-    #[cfg(unix)]
-    if let Ok(mut ended) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+/// Ctrl-C, or what a service manager sends instead. From now on neither ends the program by itself, so this is had
+/// before anybody is told that the server runs.
+#[cfg(unix)]
+fn interrupt() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupted, mut ended) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
+            _ = interrupted.recv() => {}
             _ = ended.recv() => {}
         }
-        return;
-    }
-    // Where signals cannot be had, the program ends as the system ends it.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
+    })
+}
+
+/// Ctrl-C. From now on it does not end the program by itself.
+#[cfg(windows)]
+fn interrupt() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupted = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupted.recv().await;
+    })
 }
