@@ -3,6 +3,7 @@
 //! `run` and `test` first install what is missing, so that a new machine needs nothing but Rust, a C compiler, Node
 //! and Python.
 
+mod app;
 mod fuzz;
 mod goldens;
 mod run;
@@ -17,7 +18,8 @@ The project's own commands
 
 Usage: cargo xtask <COMMAND>
 
-  run [ARGUMENTS]   build and start rullama; arguments go to the command line program
+  run [ARGUMENTS]   build the web app and rullama, and serve the one with the other; with arguments,
+                    start rullama with them
   test              check format, lints, tests, documentation, the wasm build and kernels in browsers
   fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
   goldens           say how the test data were made, and check that they are untouched

@@ -9,8 +9,10 @@ mod engine;
 mod failure;
 mod family;
 mod model;
+mod moment;
 mod output;
 mod request;
+mod server;
 mod writer;
 
 use std::process::ExitCode;

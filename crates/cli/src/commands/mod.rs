@@ -11,6 +11,7 @@ mod parity;
 mod plan;
 mod render;
 mod run;
+mod serve;
 mod synth;
 mod tokenize;
 
@@ -30,6 +31,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Detokenize(arguments) => detokenize::run(&arguments).await,
         Command::Render(arguments) => render::run(&arguments).await,
         Command::Run(arguments) => run::run(&arguments).await,
+        Command::Serve(arguments) => serve::run(&arguments).await,
         Command::Generate(arguments) => generate::run(&arguments).await,
         Command::Logits(arguments) => logits::run(&arguments).await,
         Command::Bench(arguments) => bench::run(&arguments).await,

@@ -1,0 +1,65 @@
+//! What a client is told when something is wrong: `{"error": {"code", "message"}}`.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::json;
+
+/// Why a request is not answered.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    /// Stays the same between versions.
+    code: &'static str,
+    message: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into() }
+    }
+
+    /// A request that cannot be understood.
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "request.invalid", message)
+    }
+
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    pub(super) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request.too_large", message)
+    }
+
+    pub(super) fn method() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", "this address does not take that method")
+    }
+
+    /// Something on this side that the client can do nothing about.
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = json_response(&json!({ "error": { "code": self.code, "message": self.message } }));
+        *response.status_mut() = self.status;
+        response
+    }
+}
+
+/// An answer that a browser must not keep.
+pub(super) fn json_response(value: &impl Serialize) -> Response {
+    let mut bytes = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
+    bytes.push(b'\n');
+    let mut response = Response::new(Body::from(bytes));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

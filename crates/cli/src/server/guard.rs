@@ -1,0 +1,195 @@
+//! Who may ask, and what every answer says.
+//!
+//! A server on localhost is within reach of every page that its user visits. Three rules keep those pages out:
+//!
+//! - **The Host header** must be a name that no stranger can point here. A page of `evil.example` whose name suddenly
+//!   resolves to 127.0.0.1 ("DNS rebinding") still sends `Host: evil.example`.
+//! - **Requests that change something** must not come from a page of another origin.
+//! - **Other origins may not read** anything, unless `--cors` names them, and then models only.
+//!
+//! Every answer isolates its page (`Cross-Origin-Opener-Policy`, `Cross-Origin-Embedder-Policy`), without which a
+//! browser gives it neither shared memory nor exact clocks.
+
+use std::net::IpAddr;
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use super::{SharedState, error::Problem, file::TOTAL_SIZE};
+
+/// Who can reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// This machine.
+    Loopback,
+    /// Everybody on the network.
+    Network,
+}
+
+/// Whom the server answers.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    pub(crate) reach: Reach,
+    /// Other origins that may read models; `*` stands for all.
+    pub(crate) origins: Vec<String>,
+}
+
+/// Addresses that another origin may read if it is allowed to.
+const SHAREABLE: [&str; 4] = ["/api/health", "/api/models", "/models/", "/projectors/"];
+
+const PRIVATE_NETWORK_ASKED: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const PRIVATE_NETWORK_ALLOWED: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+
+/// Checks a request, has it answered, and completes the answer.
+pub(super) async fn guard(State(shared): SharedState, request: Request, next: Next) -> Response {
+    let guard = &shared.guard;
+    let path = request.uri().path();
+    let shareable = SHAREABLE.iter().any(|prefix| path.starts_with(prefix));
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let allowed = origin.as_ref().filter(|origin| shareable && guard.allows(origin));
+    let mut response = if let Err(problem) = guard.check(&request) {
+        problem.into_response()
+    } else if *request.method() == Method::OPTIONS && allowed.is_some() {
+        preflight(request.headers())
+    } else {
+        next.run(request).await
+    };
+    isolate(response.headers_mut());
+    if shareable && !guard.origins.is_empty() {
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(origin) = allowed {
+        share(response.headers_mut(), origin);
+    }
+    response
+}
+
+impl Guard {
+    fn check(&self, request: &Request) -> Result<(), Problem> {
+        let refused = |message: &str| Problem::new(StatusCode::FORBIDDEN, "host.refused", message);
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
+            _ => None,
+        };
+        let host = host.ok_or_else(|| refused("exactly one Host header was expected"))?;
+        // A request to a proxy names the host in its first line too.
+        let same = request.uri().authority().is_none_or(|authority| *authority == host);
+        if !same || !self.knows(&host) {
+            return Err(refused("this server does not answer to that name; use its address"));
+        }
+        if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+            return Ok(());
+        }
+        match request.headers().get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default()) {
+            Some(origin) if origin.split_once("://").is_none_or(|(_, own)| own != host.as_str()) => {
+                Err(Problem::new(
+                    StatusCode::FORBIDDEN,
+                    "origin.refused",
+                    "pages of other origins cannot do this",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `host` is a name of this server that only this machine or this network can have given it.
+    fn knows(&self, host: &Authority) -> bool {
+        if host.as_str().contains('@') {
+            return false;
+        }
+        let name = host.host().to_ascii_lowercase();
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        match self.reach {
+            Reach::Loopback => name == "localhost" || address.is_some_and(|address| address.is_loopback()),
+            // An address cannot be rebound; names without a dot, and those in .local, are not in the public DNS.
+            Reach::Network => {
+                address.is_some() || (!name.is_empty() && (!name.contains('.') || name.ends_with(".local")))
+            }
+        }
+    }
+
+    fn allows(&self, origin: &HeaderValue) -> bool {
+        self.origins.iter().any(|allowed| allowed == "*" || allowed.as_bytes() == origin.as_bytes())
+    }
+}
+
+/// Answers a browser that asks whether it may ask.
+fn preflight(request: &HeaderMap) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD"));
+    let asked = HeaderValue::from_static("range, if-range, if-none-match");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    if request.contains_key(PRIVATE_NETWORK_ASKED) {
+        headers.insert(PRIVATE_NETWORK_ALLOWED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+fn isolate(headers: &mut HeaderMap) {
+    for (name, value) in [
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-embedder-policy", "require-corp"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+}
+
+fn share(headers: &mut HeaderMap, origin: &HeaderValue) {
+    let resource_policy = HeaderName::from_static("cross-origin-resource-policy");
+    headers.insert(resource_policy, HeaderValue::from_static("cross-origin"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    let exposed = format!("accept-ranges, content-length, content-range, etag, {TOTAL_SIZE}");
+    if let Ok(exposed) = HeaderValue::from_str(&exposed) {
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn knows(reach: Reach, host: &str) -> bool {
+        host.parse().is_ok_and(|host| Guard { reach, origins: Vec::new() }.knows(&host))
+    }
+
+    #[test]
+    fn on_loopback_only_its_own_names_are_known() {
+        for host in
+            ["localhost", "LOCALHOST:1", "127.0.0.1:11435", "127.0.0.1", "127.0.0.2", "[::1]", "[::1]:80"]
+        {
+            assert!(knows(Reach::Loopback, host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "192.168.0.2",
+            "me@localhost",
+            "a",
+        ] {
+            assert!(!knows(Reach::Loopback, host), "{host}");
+        }
+    }
+
+    #[test]
+    fn on_a_network_addresses_and_local_names_are_known() {
+        for host in ["192.168.0.2:11435", "[fe80::1]:80", "desk.local", "desk:11435", "localhost"] {
+            assert!(knows(Reach::Network, host), "{host}");
+        }
+        for host in ["evil.example", "desk.local.evil.example", "me@desk.local"] {
+            assert!(!knows(Reach::Network, host), "{host}");
+        }
+    }
+}

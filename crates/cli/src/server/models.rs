@@ -1,0 +1,218 @@
+//! The models that can be read: those that manifests of an Ollama store name, and files given by hand.
+//!
+//! A request gives a name, never a path. A name leads to a manifest, the manifest to a digest, the digest to a blob;
+//! only blobs that are the weights or the projector of a model are opened, and only if they are GGUF, so that even a
+//! manifest that someone tampered with gives nothing away but models.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use rullama_gguf::{
+    SplitName,
+    ollama::{Blob, Name, Store, StoredModel},
+    open_path,
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Shared, SharedState,
+    error::{Problem, json_response},
+    file::{self, OpenFile},
+    path,
+};
+use crate::{failure::Failure, family, output};
+
+/// Everything that can be read.
+pub(crate) struct Catalogue {
+    /// Where several have a model of the same name, the first counts.
+    pub(crate) stores: Vec<Store>,
+    pub(crate) files: Vec<ModelFile>,
+}
+
+/// A GGUF file that was given by hand.
+pub(crate) struct ModelFile {
+    /// Its name without folders.
+    pub(crate) name: String,
+    path: PathBuf,
+    family: String,
+    parameters: String,
+    format: String,
+}
+
+/// A model in the list.
+#[derive(Serialize)]
+pub(crate) struct Entry {
+    name: String,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    url: String,
+    family: String,
+    parameters: String,
+    format: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    projector: Option<Projector>,
+}
+
+/// Vision and audio towers in a file of their own.
+#[derive(Serialize)]
+struct Projector {
+    bytes: u64,
+    sha256: String,
+    url: String,
+}
+
+/// Which file of a model.
+#[derive(Clone, Copy)]
+enum Part {
+    Weights,
+    Projector,
+}
+
+pub(super) async fn list(State(shared): SharedState) -> Result<Response, Problem> {
+    let listed = tokio::task::spawn_blocking(move || shared.catalogue.entries());
+    let entries = listed.await.map_err(|_| Problem::internal("the models cannot be listed"))?;
+    Ok(json_response(&json!({ "models": entries })))
+}
+
+pub(super) async fn weights(State(shared): SharedState, request: Request) -> Result<Response, Problem> {
+    serve(shared, request, "/models/", Part::Weights).await
+}
+
+pub(super) async fn projector(State(shared): SharedState, request: Request) -> Result<Response, Problem> {
+    serve(shared, request, "/projectors/", Part::Projector).await
+}
+
+async fn serve(shared: Arc<Shared>, request: Request, prefix: &str, part: Part) -> Result<Response, Problem> {
+    let nothing = || Problem::not_found("there is no such model; /api/models lists what there is");
+    let name = request.uri().path().strip_prefix(prefix).and_then(path::decode).ok_or_else(nothing)?;
+    let opened = tokio::task::spawn_blocking(move || shared.catalogue.open(&name, part)).await;
+    let opened = opened.map_err(|_| Problem::internal("the model cannot be read"))?.ok_or_else(nothing)?;
+    Ok(file::respond(request.method(), request.headers(), opened))
+}
+
+impl Catalogue {
+    /// Every model, by name. Those that are not whole, or run elsewhere, are left out.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let files = self.files.iter().filter_map(ModelFile::entry);
+        let stored = self.stores.iter().flat_map(|store| {
+            let summaries = store.list().unwrap_or_default().models;
+            let whole = summaries.into_iter().filter_map(|summary| store.model(&summary.name).ok());
+            whole.filter(|model| open_model(&model.weights.path, Some(&model.weights)).is_some())
+        });
+        let mut entries = BTreeMap::new();
+        for entry in files.chain(stored.map(stored_entry)) {
+            entries.entry(entry.name.clone()).or_insert(entry);
+        }
+        entries.into_values().collect()
+    }
+
+    fn open(&self, name: &str, part: Part) -> Option<OpenFile> {
+        if let Some(model) = self.files.iter().find(|model| model.name == name) {
+            return match part {
+                Part::Weights => open_model(&model.path, None),
+                Part::Projector => None,
+            };
+        }
+        let name: Name = name.parse().ok()?;
+        let model = self.stores.iter().find_map(|store| store.model(&name).ok())?;
+        let blob = match part {
+            Part::Weights => model.weights,
+            Part::Projector => model.projector?,
+        };
+        open_model(&blob.path, Some(&blob))
+    }
+}
+
+fn stored_entry(model: StoredModel) -> Entry {
+    let name = model.name.to_string();
+    let projector = model.projector.map(|blob| Projector {
+        bytes: blob.size,
+        sha256: blob.digest.hex(),
+        url: format!("/projectors/{}", path::encode(&name)),
+    });
+    Entry {
+        bytes: model.weights.size,
+        sha256: Some(model.weights.digest.hex()),
+        url: format!("/models/{}", path::encode(&name)),
+        family: model.config.model_family,
+        parameters: model.config.model_type,
+        format: model.config.file_type,
+        projector,
+        name,
+    }
+}
+
+/// Opens a file that begins like a GGUF, and has the size its manifest says, where there is one.
+fn open_model(path: &Path, blob: Option<&Blob>) -> Option<OpenFile> {
+    let (mut file, metadata) = file::open(path).ok()?;
+    let size = metadata.len();
+    if !begins_like_gguf(&mut file) || blob.is_some_and(|blob| blob.size != size) {
+        return None;
+    }
+    let tag = match blob {
+        Some(blob) => format!("\"{}\"", blob.digest),
+        None => file::weak_tag(&metadata),
+    };
+    // The app keeps models itself; a browser's cache would hold gigabytes a second time.
+    let cache_control = "no-store";
+    Some(OpenFile { file, size, tag, content_type: "application/octet-stream", cache_control })
+}
+
+fn begins_like_gguf(file: &mut File) -> bool {
+    let mut magic = [0; 4];
+    file.read_exact(&mut magic).is_ok() && magic == *b"GGUF"
+}
+
+impl ModelFile {
+    /// Looks at a file before it is offered to anyone.
+    pub(crate) async fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if SplitName::parse(&path.to_string_lossy()).is_some() {
+            return Err(Failure::new(format!("`{name}` is a part of a split model"))
+                .hint("`llama-gguf-split --merge` makes one file of it"));
+        }
+        let model = open_path(path).await?;
+        let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+        for tensor in model.tensors() {
+            *bytes.entry(tensor.format.name()).or_default() += tensor.bytes;
+        }
+        let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
+        Ok(Self {
+            name,
+            path: path.to_owned(),
+            family: model
+                .metadata()
+                .optional_str("general.architecture")
+                .ok()
+                .flatten()
+                .unwrap_or_default()
+                .to_owned(),
+            parameters: output::count(family::parameters(&model)),
+            format: most.map_or(String::new(), |(name, _)| name.to_owned()),
+        })
+    }
+
+    fn entry(&self) -> Option<Entry> {
+        Some(Entry {
+            name: self.name.clone(),
+            bytes: std::fs::metadata(&self.path).ok()?.len(),
+            sha256: None,
+            url: format!("/models/{}", path::encode(&self.name)),
+            family: self.family.clone(),
+            parameters: self.parameters.clone(),
+            format: self.format.clone(),
+            projector: None,
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! The path of a request, decoded once and refused unless it is plain.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What a name may hold in an address as it is: what is unreserved, and the marks of a model's name.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'/');
+
+/// The segments of a path, decoded; none for the root.
+///
+/// Nothing is understood in a path that could mean more than a name below a folder: `.` and `..`, empty segments,
+/// encoded slashes, a backslash or a drive's colon, control characters, names that begin with a dot. Decoding happens
+/// once, so what was encoded twice stays a strange name.
+pub(super) fn segments(path: &str) -> Option<Vec<String>> {
+    let path = path.strip_prefix('/')?;
+    if path.is_empty() {
+        return Some(Vec::new());
+    }
+    path.split('/').map(segment).collect()
+}
+
+fn segment(raw: &str) -> Option<String> {
+    let text = percent_decode_str(raw).decode_utf8().ok()?.into_owned();
+    let strange = |c: char| matches!(c, '/' | '\\' | ':') || c.is_control();
+    let plain = !text.is_empty() && !text.starts_with('.') && !text.contains(strange);
+    plain.then_some(text)
+}
+
+/// A name as it is written in an address.
+pub(super) fn encode(name: &str) -> String {
+    utf8_percent_encode(name, ENCODED).to_string()
+}
+
+/// A name as it was before it was written in an address.
+pub(super) fn decode(name: &str) -> Option<String> {
+    percent_decode_str(name).decode_utf8().ok().map(|text| text.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_paths_are_taken_apart() {
+        assert_eq!(segments("/"), Some(vec![]));
+        assert_eq!(segments("/assets/a%20b.js"), Some(vec!["assets".to_owned(), "a b.js".to_owned()]));
+    }
+
+    #[test]
+    fn whatever_could_leave_the_folder_is_refused() {
+        for path in [
+            "",
+            "assets",
+            "*",
+            "//",
+            "/a//b",
+            "/a/",
+            "/.",
+            "/..",
+            "/../a",
+            "/a/../../b",
+            "/%2e%2e/a",
+            "/%2E./a",
+            "/..%2fa",
+            "/a%2fb",
+            "/a%5cb",
+            "/..%5c",
+            "/a%00",
+            "/%00",
+            "/c:/a",
+            "/c%3a",
+            "/.git/config",
+            "/a%ff",
+            "/a%0a",
+        ] {
+            assert_eq!(segments(path), None, "{path}");
+        }
+        // Encoded twice is a name with percent signs.
+        assert_eq!(segments("/%252e%252e"), Some(vec!["%2e%2e".to_owned()]));
+    }
+
+    #[test]
+    fn names_survive_an_address() {
+        for name in ["gemma4:e2b", "hf.co/user/repo.v1:Q4_K_M", "my model #1?.gguf", "größe.gguf", "50%"] {
+            assert_eq!(decode(&encode(name)).as_deref(), Some(name));
+        }
+        assert_eq!(encode("me/gemma4:e2b"), "me/gemma4:e2b");
+        assert_eq!(encode("a b#?%"), "a%20b%23%3F%25");
+    }
+}

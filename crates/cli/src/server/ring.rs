@@ -1,0 +1,151 @@
+//! What pages reported, as far as there is room: the newest messages in memory and, if asked for, all in a file.
+
+use std::{
+    collections::VecDeque,
+    fs::{File, OpenOptions},
+    io::Write as _,
+    path::Path,
+    time::SystemTime,
+};
+
+use serde::Serialize;
+
+use crate::{failure::Failure, moment};
+
+/// Messages that are kept in memory.
+const MOST_MESSAGES: usize = 2_000;
+
+/// Bytes of text that are kept in memory.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Bytes that the file may have.
+const LARGEST_FILE: u64 = 16 << 20;
+
+/// Something a page said.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Entry {
+    /// Counts from one, for as long as the server runs.
+    pub(crate) sequence: u64,
+    pub(crate) time: String,
+    pub(crate) tag: String,
+    pub(crate) text: String,
+}
+
+/// The newest messages.
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    latest: u64,
+    file: Option<LogFile>,
+}
+
+/// A file that messages are added to, until it is full.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    file: File,
+    bytes: u64,
+    full: bool,
+}
+
+impl Ring {
+    pub(crate) fn new(file: Option<LogFile>) -> Self {
+        Self { file, ..Self::default() }
+    }
+
+    /// Adds a message and gives its number.
+    pub(crate) fn push(&mut self, tag: String, text: String) -> u64 {
+        self.latest += 1;
+        let entry = Entry { sequence: self.latest, time: moment::precise(SystemTime::now()), tag, text };
+        if let Some(file) = &mut self.file {
+            file.append(&entry);
+        }
+        self.bytes += entry.text.len();
+        self.entries.push_back(entry);
+        while self.entries.len() > MOST_MESSAGES || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.entries.pop_front() else { break };
+            self.bytes -= oldest.text.len();
+        }
+        self.latest
+    }
+
+    /// The messages after number `since`, those of one tag or all.
+    pub(crate) fn since(&self, since: u64, tag: Option<&str>) -> Vec<Entry> {
+        let wanted = |entry: &&Entry| entry.sequence > since && tag.is_none_or(|tag| entry.tag == tag);
+        self.entries.iter().filter(wanted).cloned().collect()
+    }
+
+    /// The number of the newest message; zero if there was none.
+    pub(crate) fn latest(&self) -> u64 {
+        self.latest
+    }
+}
+
+impl LogFile {
+    /// Opens a file to add to; what is in it stays.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let open = || {
+            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            let bytes = file.metadata()?.len();
+            Ok(Self { file, bytes, full: false })
+        };
+        open().map_err(|error: std::io::Error| {
+            Failure::new(format!("the log `{}` cannot be written", path.display())).caused_by(error)
+        })
+    }
+
+    /// Adds a line of JSON. Lines are short, so this does not keep other requests waiting.
+    fn append(&mut self, entry: &Entry) {
+        let Ok(mut line) = serde_json::to_vec(entry) else { return };
+        line.push(b'\n');
+        if self.full {
+            return;
+        }
+        self.bytes += line.len() as u64;
+        if self.bytes > LARGEST_FILE {
+            self.full = true;
+            anstream::eprintln!("note: the log has {} MiB; nothing more is added to it", LARGEST_FILE >> 20);
+        } else if let Err(error) = self.file.write_all(&line) {
+            self.full = true;
+            anstream::eprintln!("note: the log cannot be written, nothing more is added to it: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_messages_make_room() {
+        let mut ring = Ring::default();
+        for index in 0..MOST_MESSAGES + 5 {
+            ring.push("a".to_owned(), index.to_string());
+        }
+        let kept = ring.since(0, None);
+        assert_eq!((kept.len(), kept[0].sequence), (MOST_MESSAGES, 6));
+        assert_eq!(ring.since(ring.latest() - 1, None).len(), 1);
+
+        let large = "x".repeat(16 << 10);
+        for _ in 0..MOST_BYTES / large.len() + 1 {
+            ring.push("b".to_owned(), large.clone());
+        }
+        assert_eq!(ring.since(0, Some("a")).len(), 0);
+        assert_eq!(ring.since(0, Some("b")).len(), MOST_BYTES / large.len());
+        assert!(ring.bytes <= MOST_BYTES);
+    }
+
+    #[test]
+    fn a_full_file_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, vec![b'\n'; LARGEST_FILE as usize - 100]).unwrap();
+        let mut ring = Ring::new(Some(LogFile::open(&path).unwrap()));
+        ring.push("a".to_owned(), String::new());
+        let length = std::fs::metadata(&path).unwrap().len();
+        assert!(length > LARGEST_FILE - 100 && length <= LARGEST_FILE);
+        ring.push("a".to_owned(), "x".repeat(100));
+        ring.push("a".to_owned(), String::new());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), length);
+    }
+}
