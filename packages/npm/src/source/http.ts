@@ -34,7 +34,7 @@ const LARGEST_WHOLE = 64 << 20;
 /** Statuses below 500 with which a server asks to be tried again. */
 const PASSING = [408, 425, 429];
 
-/** Asks the server for the first byte, learns the length of the file from its answer, and reads ranges from then on. */
+/** Asks the server for the first bytes, learns the length of the file from its answer, and reads ranges from then on. */
 export async function httpSource(url: string, options: HttpOptions = {}): Promise<ByteSource> {
   const server = new Server(url, options);
   const opened = await server.open();
@@ -92,7 +92,8 @@ class Server {
   }
 
   async #openOnce(watch: Watch): Promise<Opened> {
-    const response = await this.#request("GET", watch, { range: "bytes=0-0" });
+    // Two bytes: some servers take a range that ends at 0 for one without an end.
+    const response = await this.#request("GET", watch, { range: "bytes=0-1" });
     if (response.status === 200) {
       return this.#whole(response, watch);
     }
@@ -103,9 +104,8 @@ class Server {
       // An empty file has no first byte.
       return { length: total ?? 0 };
     }
-    const wrong = range?.first !== undefined && (range.first !== 0 || range.last !== 0);
-    if (total === undefined || wrong) {
-      throw this.#wrongRange(response, "bytes 0-0/LENGTH");
+    if (total === undefined || (range?.first ?? 0) !== 0) {
+      throw this.#wrongRange(response, "bytes 0-1/LENGTH");
     }
     return { length: total };
   }

@@ -64,11 +64,11 @@ async function buildWithVite() {
 
 export const cases = [
   golden("E2B in a worker, after a self-test, gives the golden tokens", { model: "micro-e2b-Q8_0" }),
-  golden("a dense model on the page's thread gives the golden tokens", {
-    model: "tiny-dense-Q4_K_M",
-    worker: false,
-    selfTest: false,
-  }),
+  golden(
+    "a dense model on the page's thread gives the golden tokens",
+    { model: "tiny-dense-Q4_K_M", worker: false, selfTest: false },
+    ["chat", "short"],
+  ),
   golden(
     "experts in a worker made from a blob give the golden tokens",
     { model: "tiny-moe-Q4_K_M", worker: "blob", selfTest: false },
@@ -264,6 +264,8 @@ export const cases = [
       assert(large.details.bytes > 8e6 && large.details.largestContext > 0, JSON.stringify(large.details));
       await assert.fails(() => Engine.load(url, { signal: AbortSignal.abort() }), "cancelled");
       await assert.fails(() => Engine.load(url, { wasm: `${origin}/nothing.wasm` }), "internal");
+      delete Navigator.prototype.gpu;
+      await assert.fails(() => Engine.load(url, { worker: false }), "device.unavailable");
     },
     expected: /404|503|403/,
     check(_value, { requests }) {
