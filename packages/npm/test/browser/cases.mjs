@@ -76,7 +76,7 @@ export const cases = [
   ),
   golden(
     "E2B without subgroups gives the golden tokens",
-    { model: "tiny-e2b-Q4_K_M", subgroups: false, selfTest: false },
+    { model: "micro-e2b-Q8_0", subgroups: false, selfTest: false },
     ["chat", "short"],
   ),
   {

@@ -120,6 +120,15 @@ describe("a connection that breaks", () => {
     expect(options.ranges.at(-1)).toBe("GET bytes=900-999");
   });
 
+  test("does not matter where nothing more is wanted of the answer", async () => {
+    const options = server((range, count) => {
+      const body = new ReadableStream({ start: (controller) => controller.error(new TypeError("network error")) });
+      return count === 0 ? new Response(body, { status: 206, headers: { "content-range": "bytes 0-1/1000" } }) : good(range);
+    });
+    const source = await httpSource(URL, options);
+    expect(await source.read(0, 10)).toEqual(FILE.slice(0, 10));
+  });
+
   test.each([429, 503])("is tried again after status %i", async (status) => {
     const source = await httpSource(
       URL,
