@@ -1,6 +1,9 @@
 //! Building the web app: the engine as wasm, the npm package around it, the app that uses the package.
 
-use crate::shell::{complain, output, root, run, say};
+use crate::{
+    shell::{complain, output, root, run, say},
+    web,
+};
 
 /// Builds what there is of the three. False when something that is there cannot be built.
 pub(crate) fn build() -> bool {
@@ -12,10 +15,5 @@ pub(crate) fn build() -> bool {
         complain("note: Node (20 or later) builds the web app, and is not installed.");
         return true;
     }
-    package() && run(&["npm", "run", "build", "--prefix", "packages/app"])
-}
-
-/// The engine as wasm, in the npm package. npm's own packages were installed by set-up.
-fn package() -> bool {
-    !root().join("crates/web").is_dir() || run(&["cargo", "xtask", "web"])
+    web::build() && run(&["npm", "run", "build", "--prefix", "packages/app"])
 }

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask run`, `test`, `fuzz`, `goldens`.
+//! The project's own commands: `cargo xtask run`, `test`, `web`, `fuzz`, `goldens`.
 //!
 //! `run` and `test` first install what is missing, so that a new machine needs nothing but Rust, a C compiler, Node
 //! and Python.
@@ -10,6 +10,7 @@ mod run;
 mod setup;
 mod shell;
 mod tests;
+mod web;
 
 use std::process::ExitCode;
 
@@ -20,7 +21,8 @@ Usage: cargo xtask <COMMAND>
 
   run [ARGUMENTS]   build the web app and rullama, and serve the one with the other; with arguments,
                     start rullama with them
-  test              check format, lints, tests, documentation, the wasm build and kernels in browsers
+  test              check format, lints, tests, documentation, the wasm build, and everything in browsers
+  web               build the npm package, packages/npm/dist, with the engine as wasm
   fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
   goldens           say how the test data were made, and check that they are untouched
   setup             only install what is missing
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         // The second pair of dashes is cargo's custom, not an argument of ours.
         ["run", "--", rest @ ..] | ["run", rest @ ..] => setup::install() && run::run(rest),
         ["test"] => tests::run(),
+        ["web"] => setup::install() && web::build(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

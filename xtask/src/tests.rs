@@ -5,6 +5,7 @@ use std::{fs, time::Instant};
 use crate::{
     setup::{self, WASI, WASM},
     shell::{command, output, root, run_reading, say},
+    web,
 };
 
 /// What also runs in a browser, and can be tested without one.
@@ -12,9 +13,11 @@ const LIBRARIES: [&str; 6] =
     ["rullama-gguf", "rullama-tokenizer", "rullama-chat", "rullama-graph", "rullama-gemma", "rullama-engine"];
 
 /// A browser has a GPU, and no use for the CPU reference, which is the engine's default.
-const BROWSER: [&str; 5] = [
+const BROWSER: [&str; 7] = [
     "--package",
     "rullama-gpu",
+    "--package",
+    "rullama-web",
     "--no-default-features",
     "--features",
     "rullama-gguf/http,rullama-gguf/ollama,rullama-engine/gpu",
@@ -85,6 +88,16 @@ pub(crate) fn run() -> bool {
         tally.check(what, &["node", "xtask/browser/kernels.mjs", browser, &kernels], &[]);
     }
 
+    // The package as it is published, in the browsers that people use.
+    if tally.step("npm package", web::build) {
+        tally.check("npm package's own tests", &["npm", "test", "--prefix", "packages/npm"], &[]);
+        for (what, browser) in
+            [("npm package in Chromium", "chromium"), ("npm package in Firefox", "firefox")]
+        {
+            tally.check(what, &["node", "packages/npm/test/browser/run.mjs", browser], &[]);
+        }
+    }
+
     let doc = ["cargo", "doc", "--workspace", "--no-deps"];
     tally.check("documentation", &doc, &[("RUSTDOCFLAGS", "--deny warnings")]);
 
@@ -97,6 +110,21 @@ pub(crate) fn run() -> bool {
 }
 
 impl Tally {
+    /// Counts something that is no command of its own as one check. Whether it succeeded.
+    fn step(&mut self, what: &str, work: impl FnOnce() -> bool) -> bool {
+        let start = Instant::now();
+        say(&format!("\n== {what}"));
+        let succeeded = work();
+        self.passed += u64::from(succeeded);
+        self.failed += u64::from(!succeeded);
+        if !succeeded {
+            self.broken.push(what.to_owned());
+        }
+        let verdict = if succeeded { "ok" } else { "FAILED" };
+        say(&format!("== {what}: {verdict} in {} s", start.elapsed().as_secs()));
+        succeeded
+    }
+
     fn check(&mut self, what: &str, words: &[&str], variables: &[(&str, &str)]) {
         let start = Instant::now();
         say(&format!("\n== {what}: {}", words.join(" ")));
@@ -119,12 +147,12 @@ impl Tally {
         self.failed += tests.failed;
     }
 
-    /// Adds what a test runner's closing line says: `test result: ok. 3 passed; 0 failed; …` or
-    /// `Summary [ 1.2s] 5 tests run: 4 passed, 1 failed, 0 skipped`.
+    /// Adds what a test runner's closing line says: `test result: ok. 3 passed; 0 failed; …`,
+    /// `Summary [ 1.2s] 5 tests run: 4 passed, 1 failed, 0 skipped` or, of vitest, `Tests  1 failed | 4 passed (5)`.
     fn read(&mut self, line: &str) {
         let plain = without_colours(line);
         let line = plain.trim_start();
-        if !(line.starts_with("test result:") || line.starts_with("Summary [")) {
+        if !["test result:", "Summary [", "Tests  "].iter().any(|start| line.starts_with(start)) {
             return;
         }
         let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
@@ -159,7 +187,8 @@ mod unit {
         let mut tally = Tally::default();
         tally.read("test result: ok. 3 passed; 1 failed; 0 ignored; 0 measured; 9 filtered out; in 0.1s");
         tally.read("\x1b[32;1m     Summary\x1b[0m [   1.2s] 5 tests run: \x1b[1m4\x1b[0m passed, 1 failed, 2 skipped");
+        tally.read("      Tests  2 failed | 6 passed (8)");
         tally.read("7 passed by here, 8 failed to notice");
-        assert_eq!((tally.passed, tally.failed), (7, 2));
+        assert_eq!((tally.passed, tally.failed), (13, 4));
     }
 }

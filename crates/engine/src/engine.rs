@@ -180,6 +180,11 @@ impl Engine {
         &self.inner.tokenizer
     }
 
+    /// The style of its prompts.
+    pub fn prompts(&self) -> Variant {
+        self.inner.prompts
+    }
+
     /// Tokens a conversation may have.
     pub fn context(&self) -> usize {
         self.inner.context

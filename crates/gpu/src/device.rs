@@ -9,6 +9,9 @@ use crate::{
     self_test::{Variant, Verdict},
 };
 
+/// What devices are called. In a browser, whoever grants features that wgpu does not know tells ours by it.
+const LABEL: &str = "rullama";
+
 /// Which GPU, and how much of it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -162,6 +165,7 @@ impl Gpu {
         // SAFETY: the one experiment is matrices, whose kernel is our own and answers known cases before it is used.
         let experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
         let descriptor = wgpu::DeviceDescriptor {
+            label: Some(LABEL),
             required_limits: limits,
             required_features,
             experimental_features,
@@ -174,6 +178,9 @@ impl Gpu {
         let health = Arc::new(Health::default());
         health.watch(&device);
         let limits = device.limits();
+        let wanted = !options.floor && !options.without_subgroups;
+        let has_subgroups = required_features.contains(wgpu::Features::SUBGROUP)
+            || (wanted && has_browser_subgroups(&device));
         let subgroups = match options.pretended_subgroup {
             Some(lanes) => [lanes, lanes],
             None => [info.subgroup_min_size, info.subgroup_max_size],
@@ -184,7 +191,7 @@ impl Gpu {
             largest_binding: limits.max_storage_buffer_binding_size,
             largest_buffer: limits.max_buffer_size,
             workgroup_memory: limits.max_compute_workgroup_storage_size,
-            subgroups: required_features.contains(wgpu::Features::SUBGROUP).then_some(subgroups),
+            subgroups: has_subgroups.then_some(subgroups),
             half_precision: required_features.contains(wgpu::Features::SHADER_F16),
             timestamps: required_features.contains(wgpu::Features::TIMESTAMP_QUERY),
             matrices: required_features.contains(MATRICES),
@@ -210,8 +217,8 @@ impl Gpu {
         &self.profile
     }
 
-    /// Makes the GPU go away, as a driver would that crashes. For tests.
-    #[doc(hidden)]
+    /// Makes the GPU go away and gives its memory back at once, whoever still holds something of it. What is under way
+    /// fails with the code `device.lost`, as it would if the driver crashed.
     pub fn destroy(&self) {
         self.device.destroy();
     }
@@ -260,4 +267,16 @@ impl Gpu {
         let label = Some(label);
         self.device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false })
     }
+}
+
+/// Whether a browser's device has subgroups. wgpu does not map this feature, so that it can neither ask for it nor tell;
+/// see docs/decisions/0010-subgroups-in-browsers.md.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+fn has_browser_subgroups(device: &wgpu::Device) -> bool {
+    device.as_webgpu().is_some_and(|device| device.features().has("subgroups"))
+}
+
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+fn has_browser_subgroups(_device: &wgpu::Device) -> bool {
+    false
 }

@@ -425,3 +425,16 @@ impl GpuState {
 
 /// What is copied at the end of a submission: from where, to where, how many bytes.
 type Copy<'a> = (&'a wgpu::Buffer, &'a wgpu::Buffer, u64);
+
+/// A browser frees buffers when it collects garbage, which it does not do for want of GPU memory. So what is large is given
+/// back here; what is under way ends first.
+impl Drop for GpuState {
+    fn drop(&mut self) {
+        for (keys, values) in &self.caches {
+            keys.destroy();
+            values.destroy();
+        }
+        self.output.destroy();
+        self.read.destroy();
+    }
+}

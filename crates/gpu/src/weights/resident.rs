@@ -67,6 +67,8 @@ impl Resident {
         }
         gpu.poll(wgpu::PollType::Poll)?;
         gpu.check()?;
+        // Vectors, and what fills shards up, are not counted one by one.
+        progress(all, all);
         let pages = manifest.pools.iter().map(|pool| Pages::new(pool.pages)).collect();
         Ok(Self { shards, pages, vectors })
     }

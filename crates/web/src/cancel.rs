@@ -1,0 +1,65 @@
+//! Ending what is under way. A promise cannot be dropped, so whoever wants it to end says so to a handle.
+
+use std::{
+    cell::RefCell,
+    future::{Future, poll_fn},
+    pin::pin,
+    rc::Rc,
+    task::{Poll, Waker},
+};
+
+use wasm_bindgen::prelude::*;
+
+use crate::error::{Failure, cancelled};
+
+/// Ends what was begun with it.
+#[wasm_bindgen]
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    shared: Rc<RefCell<Shared>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    cancelled: bool,
+    waker: Option<Waker>,
+}
+
+#[wasm_bindgen]
+impl Cancel {
+    /// A handle that has not been used.
+    #[wasm_bindgen(constructor)]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends what is under way: its promise fails with the code `cancelled`.
+    pub fn cancel(&self) {
+        let mut shared = self.shared.borrow_mut();
+        shared.cancelled = true;
+        if let Some(waker) = shared.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Cancel {
+    /// Does `work` unless it is cancelled, and drops it then.
+    pub(crate) async fn unless<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            {
+                let mut shared = self.shared.borrow_mut();
+                if shared.cancelled {
+                    return Poll::Ready(Err(cancelled()));
+                }
+                shared.waker = Some(context.waker().clone());
+            }
+            work.as_mut().poll(context)
+        })
+        .await
+    }
+}

@@ -1,0 +1,174 @@
+//! A loaded model.
+
+use std::cell::RefCell;
+
+use js_sys::{Function, Promise};
+use rullama_chat::{Conversation, render};
+use rullama_engine::{Engine, GenerateOptions, SamplingOptions, Session};
+use rullama_gguf::{ByteSource, Model};
+use rullama_gpu::Gpu;
+use rullama_tokenizer::{EncodeOptions, SpecialInput, SpecialOutput};
+use serde_json::Value;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+
+use crate::{
+    Cancel, JsByteSource, WebSession,
+    error::{Failure, Thrown, failure},
+    host, info,
+    options::{self, LoadRequest},
+    source::JsSource,
+};
+
+/// Tokens that are read to have a prompt's kernels made: enough that they are not read one by one.
+const WARM_UP: usize = 16;
+
+/// A loaded model.
+#[wasm_bindgen]
+pub struct WebEngine {
+    engine: Engine,
+    file: Value,
+    thrown: Thrown,
+    /// The conversation that kernels were made with, until somebody wants one.
+    warm: RefCell<Option<Session>>,
+}
+
+#[wasm_bindgen]
+impl WebEngine {
+    /// Loads a model from one source, or from the several files that it is split into.
+    ///
+    /// `progress` is told `(status, loaded, total)`: of `upload` in bytes, of `compile` in stages.
+    #[wasm_bindgen(unchecked_return_type = "Promise<WebEngine>")]
+    pub fn load(sources: Vec<JsByteSource>, options: String, progress: Function, cancel: &Cancel) -> Promise {
+        let cancel = cancel.clone();
+        future_to_promise(async move {
+            let request = LoadRequest::parse(&options)?;
+            let engine = cancel.unless(load(sources, &request, &progress)).await?;
+            Ok(engine.into())
+        })
+    }
+
+    /// What the model and its GPU are, as JSON.
+    pub fn info(&self) -> String {
+        info::of_engine(&self.engine, &self.file).to_string()
+    }
+
+    /// A new conversation.
+    pub fn session(&self) -> Result<WebSession, Failure> {
+        let session = match self.warm.borrow_mut().take() {
+            Some(session) => session,
+            None => self.engine.session().map_err(failure)?,
+        };
+        Ok(WebSession::new(session, self.thrown.clone()))
+    }
+
+    /// The tokens of a text: with a `<bos>` before them or without; with the text of special tokens taken for these
+    /// tokens, or for what it is.
+    pub fn tokenize(&self, text: &str, bos: bool, special: bool) -> Vec<u32> {
+        let special = if special { SpecialInput::Parse } else { SpecialInput::Text };
+        self.engine.tokenizer().encode(text, EncodeOptions { special, bos })
+    }
+
+    /// The text of tokens, with special ones or without.
+    pub fn detokenize(&self, ids: &[u32], special: bool) -> Result<String, Failure> {
+        let special = if special { SpecialOutput::All } else { SpecialOutput::Hidden };
+        self.engine.tokenizer().decode(ids, special).map_err(failure)
+    }
+
+    /// Whether a token ends replies.
+    #[wasm_bindgen(js_name = isEnd)]
+    pub fn is_end(&self, id: u32) -> bool {
+        self.engine.tokenizer().is_end(id)
+    }
+
+    /// The prompt of a conversation, as text.
+    pub fn render(&self, messages: &str, options: &str) -> Result<String, Failure> {
+        let (messages, options) = (options::messages(messages)?, options::chat_options(options)?);
+        let conversation = Conversation { messages: &messages, tools: &options.tools, think: options.think };
+        let prompt = render(&conversation, self.engine.prompts()).map_err(failure)?;
+        Ok(prompt.to_string())
+    }
+
+    /// Gives the GPU's memory back at once. Whoever still computes fails; nothing should be under way.
+    pub fn unload(self) {
+        if let Some(model) = self.engine.gpu_model() {
+            model.gpu().destroy();
+        }
+    }
+}
+
+async fn load(
+    sources: Vec<JsByteSource>,
+    request: &LoadRequest,
+    progress: &Function,
+) -> Result<WebEngine, Failure> {
+    let thrown = Thrown::default();
+    let model = open(sources, &thrown).await.map_err(|error| thrown.failure(error))?;
+    let file = info::of_file(&model);
+    let tell = |status: &str, loaded: u64, total: u64| {
+        let (loaded, total) = (loaded as f64, total as f64);
+        // Whatever a listener throws, loading goes on.
+        let _ = progress.call3(&JsValue::UNDEFINED, &status.into(), &loaded.into(), &total.into());
+    };
+    // Kernels are made in two stages: those that answer known cases before anything is uploaded, and the model's own.
+    tell("compile", 0, 2);
+    let gpu = Gpu::open(&request.gpu()).await.map_err(failure)?;
+    let opened = Opened(Some(gpu.clone()));
+    let mut tested = false;
+    let mut uploaded = |done, all| {
+        if !std::mem::replace(&mut tested, true) {
+            tell("compile", 1, 2);
+        }
+        tell("upload", done, all);
+    };
+    let engine = Engine::load_on(gpu, model, &request.load(), &mut uploaded).await;
+    let engine = engine.map_err(|error| thrown.failure(error))?;
+    let session = warm_up(&engine).await.map_err(|error| thrown.failure(error))?;
+    tell("compile", 2, 2);
+    opened.keep();
+    Ok(WebEngine { engine, file, thrown, warm: RefCell::new(Some(session)) })
+}
+
+/// A GPU that goes away when loading fails or is cancelled: a browser would free what is on it whenever it likes.
+struct Opened(Option<Gpu>);
+
+impl Opened {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(gpu) = &self.0 {
+            gpu.destroy();
+        }
+    }
+}
+
+async fn open(sources: Vec<JsByteSource>, thrown: &Thrown) -> Result<Model, rullama_gguf::ModelError> {
+    let source = |source| Box::new(JsSource::new(source, thrown.clone())) as Box<dyn ByteSource>;
+    let mut sources: Vec<_> = sources.into_iter().map(source).collect();
+    match sources.len() {
+        1 => Model::open(sources.remove(0)).await,
+        _ => Model::open_parts(sources).await,
+    }
+}
+
+/// Has the kernels made that a first reply needs, so that it is as fast as the others.
+async fn warm_up(engine: &Engine) -> Result<Session, rullama_engine::EngineError> {
+    const GENERATED: usize = 2;
+    let mut session = engine.session()?;
+    session.set_seed(host::random_seed());
+    let read = WARM_UP.min(engine.context().saturating_sub(GENERATED)).max(1);
+    let ids = vec![engine.tokenizer().bos(); read];
+    let mut options = GenerateOptions { sampling: SamplingOptions::GREEDY, ..GenerateOptions::default() };
+    (options.max_tokens, options.ignore_end) = (Some(GENERATED as u32), true);
+    let mut generation = session.generate(&ids, &options, SpecialOutput::Hidden)?;
+    while let Some(token) = generation.next().await {
+        token?;
+    }
+    drop(generation);
+    session.clear();
+    Ok(session)
+}

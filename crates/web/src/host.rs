@@ -1,0 +1,43 @@
+//! What the standard library cannot give in a browser: time and chance; and where panics go.
+
+use std::{cell::RefCell, panic};
+
+use js_sys::Function;
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    /// Milliseconds since the page or the worker began.
+    #[wasm_bindgen(js_namespace = performance, js_name = now)]
+    pub(crate) fn milliseconds() -> f64;
+
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn log_error(text: &str);
+}
+
+thread_local! {
+    static HANDLER: RefCell<Option<Function>> = const { RefCell::new(None) };
+}
+
+/// Tells `handler` of every panic. A panic is a mistake of ours, after which nothing here can be called any more: promises
+/// that are under way never end, so that whoever waits for one has to be told by other means.
+#[wasm_bindgen(js_name = onPanic)]
+pub fn on_panic(handler: Function) {
+    HANDLER.set(Some(handler));
+    panic::set_hook(Box::new(|info| {
+        let text = info.to_string();
+        log_error(&text);
+        HANDLER.with_borrow(|handler| {
+            if let Some(handler) = handler {
+                // Whatever the handler throws, the panic goes on.
+                let _ = handler.call1(&JsValue::UNDEFINED, &text.into());
+            }
+        });
+    }));
+}
+
+/// A number nobody can foresee, for replies without a seed of their own.
+pub(crate) fn random_seed() -> u64 {
+    // A double has 53 random bits; no secret depends on them.
+    (js_sys::Math::random() * (1_u64 << 53) as f64) as u64
+}

@@ -1,0 +1,94 @@
+//! Options out of JSON.
+
+use rullama_chat::{Message, Think, Tool, parse_messages, parse_tools};
+use rullama_engine::{ChatOptions, GenerateOptions, KvFormat, LoadOptions};
+use rullama_gpu::GpuOptions;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::{Failure, failure, plain};
+
+/// How a model is loaded.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LoadRequest {
+    context: Option<u32>,
+    kv: Kv,
+    /// The most bytes of GPU memory that may be taken.
+    memory: Option<u64>,
+    subgroups: Option<bool>,
+    self_test: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kv {
+    F32,
+    /// The format that GPUs read fastest without visible loss.
+    #[default]
+    F16,
+    Q8,
+}
+
+impl LoadRequest {
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        serde_json::from_str(text).map_err(|error| plain("option.wrong_type", &error.to_string()))
+    }
+
+    pub(crate) fn load(&self) -> LoadOptions {
+        let kv = match self.kv {
+            Kv::F32 => KvFormat::F32,
+            Kv::F16 => KvFormat::F16,
+            Kv::Q8 => KvFormat::Q8,
+        };
+        let mut options = LoadOptions::default().kv(kv);
+        options.context = self.context;
+        options.gpu_memory = self.memory;
+        options
+    }
+
+    pub(crate) fn gpu(&self) -> GpuOptions {
+        let mut options = GpuOptions::default();
+        if self.subgroups == Some(false) {
+            options = options.without_subgroups();
+        }
+        if self.self_test == Some(false) {
+            options = options.without_self_test();
+        }
+        options
+    }
+}
+
+/// The options of a reply without a conversation.
+pub(crate) fn generate_options(text: &str) -> Result<GenerateOptions, Failure> {
+    generate_from(object(text)?)
+}
+
+/// The options of a reply: those of generation, beside `think` and `tools`.
+pub(crate) fn chat_options(text: &str) -> Result<ChatOptions, Failure> {
+    let mut options = object(text)?;
+    let think = options.remove("think").unwrap_or_default();
+    let tools = tools(options.remove("tools"))?;
+    let think = Think::from_value(&think).map_err(failure)?.is_on();
+    Ok(ChatOptions { generate: generate_from(options)?, think, tools })
+}
+
+fn tools(value: Option<Value>) -> Result<Vec<Tool>, Failure> {
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        // Read as text once more, because then errors name the place.
+        Some(tools) => parse_tools(&tools.to_string()).map_err(failure),
+    }
+}
+
+pub(crate) fn messages(text: &str) -> Result<Vec<Message>, Failure> {
+    parse_messages(text).map_err(failure)
+}
+
+fn generate_from(options: Map<String, Value>) -> Result<GenerateOptions, Failure> {
+    GenerateOptions::try_from(options).map_err(failure)
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+    serde_json::from_str(text).map_err(|error| plain("option.wrong_type", &error.to_string()))
+}

@@ -1,0 +1,102 @@
+// The page's side: makes calls and waits for their answers.
+
+import { fromSent, RullamaError, toSent } from "./errors.js";
+import type { Answer, Name, Port, Protocol, Request } from "./protocol.js";
+import type { CustomSource } from "./types.js";
+
+export interface CallOptions<N extends Name> {
+  signal?: AbortSignal | undefined;
+  onEvent?: (event: Protocol[N]["event"]) => void;
+}
+
+interface Pending {
+  resolve: (result: never) => void;
+  reject: (error: RullamaError) => void;
+  onEvent: ((event: never) => void) | undefined;
+}
+
+export class Caller {
+  readonly #port: Port<Request, Answer>;
+  readonly #pending = new Map<number, Pending>();
+  readonly #readers: CustomSource[] = [];
+  #next = 1;
+  #broken: RullamaError | undefined;
+
+  constructor(port: Port<Request, Answer>) {
+    this.#port = port;
+    port.listen((answer) => this.#answered(answer));
+  }
+
+  /** Makes `reader` known to the other side; gives the number it has there. */
+  addReader(reader: CustomSource): number {
+    return this.#readers.push(reader) - 1;
+  }
+
+  /** Makes a call. A signal that is aborted ends it. */
+  call<N extends Name>(
+    name: N,
+    params: Protocol[N]["params"],
+    { signal, onEvent }: CallOptions<N> = {},
+  ): Promise<Protocol[N]["result"]> {
+    if (this.#broken) {
+      return Promise.reject(this.#broken);
+    }
+    if (signal?.aborted) {
+      return Promise.reject(RullamaError.cancelled(signal.reason));
+    }
+    const id = this.#next++;
+    return new Promise<Protocol[N]["result"]>((resolve, reject) => {
+      const abort = () => {
+        this.#port.post({ kind: "cancel", id });
+        // Nobody waits for the other side to agree.
+        settle(() => reject(RullamaError.cancelled(signal?.reason)));
+      };
+      const settle = (how: () => void) => {
+        signal?.removeEventListener("abort", abort);
+        this.#pending.delete(id);
+        how();
+      };
+      signal?.addEventListener("abort", abort);
+      this.#pending.set(id, {
+        resolve: (result) => settle(() => resolve(result)),
+        reject: (error) => settle(() => reject(error)),
+        onEvent: onEvent as Pending["onEvent"],
+      });
+      this.#port.post({ kind: "call", id, name, params });
+    });
+  }
+
+  /** Ends everything: whoever waits is told `error`, and so is whoever calls from now on. */
+  break(error: RullamaError): void {
+    this.#broken ??= error;
+    for (const { reject } of [...this.#pending.values()]) {
+      reject(this.#broken);
+    }
+    this.#port.close();
+  }
+
+  #answered(answer: Answer): void {
+    switch (answer.kind) {
+      case "event":
+        return this.#pending.get(answer.id)?.onEvent?.(answer.event as never);
+      case "done":
+        return this.#pending.get(answer.id)?.resolve(answer.result as never);
+      case "failed":
+        return this.#pending.get(answer.id)?.reject(fromSent(answer.error));
+      case "read":
+        return void this.#read(answer.id, answer.reader, answer.offset, answer.length);
+      case "broken":
+        return this.break(fromSent(answer.error));
+    }
+  }
+
+  async #read(id: number, reader: number, offset: number, length: number): Promise<void> {
+    try {
+      const bytes = await this.#readers[reader]?.read(offset, length);
+      // Whatever it is, the other side looks at it closely.
+      this.#port.post({ kind: "bytes", id, bytes: bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes });
+    } catch (thrown) {
+      this.#port.post({ kind: "bytes", id, error: toSent(RullamaError.from(thrown, "source.other")) });
+    }
+  }
+}

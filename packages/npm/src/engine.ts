@@ -1,0 +1,191 @@
+// The engine as programs see it.
+
+import type { Caller } from "./caller.js";
+import { Completions } from "./completions.js";
+import { connect } from "./connect.js";
+import { RullamaError } from "./errors.js";
+import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
+import type { LoadParams } from "./protocol.js";
+import { Reply } from "./reply.js";
+import { absolute, describe } from "./source/open.js";
+import type { ChatOptions, EngineInfo, GenerateOptions, LoadOptions, Message, ModelSource } from "./types.js";
+
+/** The conversation that {@link Engine.chat} and {@link Engine.generate} share. */
+const SHARED_SESSION = 0;
+
+const LOAD_OPTIONS = [
+  "context",
+  "kv",
+  "memory",
+  "onProgress",
+  "signal",
+  "worker",
+  "wasm",
+  "headers",
+  "subgroups",
+  "selfTest",
+];
+
+/** Answers conversations; `chat.completions.create` does so in OpenAI's shape. */
+export interface Chat {
+  (messages: readonly Message[], options?: ChatOptions): Reply;
+  readonly completions: Completions;
+}
+
+/** A loaded model. */
+export class Engine {
+  /** What the model is, and where it runs. */
+  readonly info: EngineInfo;
+
+  /**
+   * Answers a conversation. Of what it has in common with the last one, nothing is computed again. One answer is written
+   * at a time; others wait.
+   */
+  readonly chat: Chat;
+
+  readonly #caller: Caller;
+  #sessions = SHARED_SESSION + 1;
+  #unloaded: Promise<void> | undefined;
+
+  private constructor(caller: Caller, info: EngineInfo) {
+    this.#caller = caller;
+    this.info = info;
+    const chat = (messages: readonly Message[], options: ChatOptions = {}) =>
+      chatReply(caller, SHARED_SESSION, messages, options);
+    this.chat = Object.assign(chat, { completions: new Completions(chat, info.name) });
+  }
+
+  /** Loads a model. */
+  static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
+    const unknown = Object.keys(options).find((name) => !LOAD_OPTIONS.includes(name));
+    if (unknown) {
+      throw new RullamaError("option.unknown", `option \`${unknown}\` does not exist`);
+    }
+    const { worker = true, signal, onProgress, wasm, headers, context, kv, memory, subgroups, selfTest } = options;
+    if (signal?.aborted) {
+      throw RullamaError.cancelled(signal.reason);
+    }
+    const caller = connect(worker);
+    try {
+      const params: LoadParams = {
+        sources: describe(source, (reader) => caller.addReader(reader)),
+        options: JSON.stringify({ context, kv, memory, subgroups, self_test: selfTest }),
+      };
+      if (headers) {
+        params.headers = headers;
+      }
+      if (wasm) {
+        params.wasm = wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
+      }
+      const info = await caller.call("load", params, { signal, onEvent: (event) => onProgress?.(event) });
+      return new Engine(caller, info);
+    } catch (thrown) {
+      const error = RullamaError.from(thrown);
+      caller.break(error);
+      throw error;
+    }
+  }
+
+  /** Continues a text, or tokens, as they are: no conversation, no marks. */
+  generate(prompt: string | readonly number[] | Uint32Array, options: GenerateOptions = {}): Reply {
+    return generateReply(this.#caller, SHARED_SESSION, prompt, options);
+  }
+
+  /** A conversation of its own, with a memory of its own on the GPU. */
+  session(): Session {
+    return new Session(this.#caller, this.#sessions++);
+  }
+
+  /** The tokens of a text. */
+  tokenize(text: string, options: { bos?: boolean; special?: boolean } = {}): Promise<Uint32Array> {
+    const { bos = false, special = true } = options;
+    return this.#caller.call("tokenize", { text, bos, special });
+  }
+
+  /** The text of tokens. */
+  detokenize(ids: readonly number[] | Uint32Array, options: { special?: boolean } = {}): Promise<string> {
+    const { special = true } = options;
+    return this.#caller.call("detokenize", { ids: Uint32Array.from(ids), special });
+  }
+
+  /** The prompt that a conversation becomes. */
+  async render(messages: readonly Message[], options: ChatOptions = {}): Promise<string> {
+    const params = { messages: messagesJson(messages), options: optionsJson(options) };
+    return this.#caller.call("render", params);
+  }
+
+  /** Ends everything and gives the memory back. */
+  unload(): Promise<void> {
+    const caller = this.#caller;
+    this.#unloaded ??= caller
+      .call("unload", {})
+      // A worker that does not answer any more is ended all the same.
+      .catch(() => {})
+      .then(() => caller.break(new RullamaError("engine.unloaded", "the model was unloaded")));
+    return this.#unloaded;
+  }
+}
+
+/** One conversation. */
+export class Session {
+  readonly #caller: Caller;
+  readonly #id: number;
+
+  /** @internal */
+  constructor(caller: Caller, id: number) {
+    this.#caller = caller;
+    this.#id = id;
+  }
+
+  /** Adds a message, or what the user says, and answers it. The answer becomes part of the conversation. */
+  send(message: string | Message, options: ChatOptions = {}): Reply {
+    return new Reply(async (onEvent, signal) => {
+      const params = { session: this.#id, message: messageJson(message), options: optionsJson(options) };
+      return this.#caller.call("send", params, { signal, onEvent });
+    }, options.signal);
+  }
+
+  /** Answers a whole conversation, whatever this one was before. */
+  chat(messages: readonly Message[], options: ChatOptions = {}): Reply {
+    return chatReply(this.#caller, this.#id, messages, options);
+  }
+
+  /** Continues a text, or tokens, as they are. */
+  generate(prompt: string | readonly number[] | Uint32Array, options: GenerateOptions = {}): Reply {
+    return generateReply(this.#caller, this.#id, prompt, options);
+  }
+
+  /** The messages of {@link send}, and the answers to them. */
+  async messages(): Promise<Message[]> {
+    return readMessages(await this.#caller.call("messages", { session: this.#id }));
+  }
+
+  /** Forgets everything. */
+  clear(): Promise<void> {
+    return this.#caller.call("clear", { session: this.#id });
+  }
+
+  /** Gives its memory back. */
+  close(): Promise<void> {
+    return this.#caller.call("close", { session: this.#id });
+  }
+}
+
+function chatReply(caller: Caller, session: number, messages: readonly Message[], options: ChatOptions): Reply {
+  return new Reply(async (onEvent, signal) => {
+    const params = { session, messages: messagesJson(messages), options: optionsJson(options) };
+    return caller.call("chat", params, { signal, onEvent });
+  }, options.signal);
+}
+
+function generateReply(
+  caller: Caller,
+  session: number,
+  prompt: string | readonly number[] | Uint32Array,
+  options: GenerateOptions,
+): Reply {
+  return new Reply(async (onEvent, signal) => {
+    const text = typeof prompt === "string" ? prompt : Uint32Array.from(prompt);
+    return caller.call("generate", { session, prompt: text, options: optionsJson(options) }, { signal, onEvent });
+  }, options.signal);
+}

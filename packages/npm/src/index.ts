@@ -1,0 +1,9 @@
+// Gemma 4 in the browser.
+
+export { Engine, Session, type Chat } from "./engine.js";
+export { RullamaError, type ErrorDetails, type RullamaErrorCode } from "./errors.js";
+export { Reply } from "./reply.js";
+export { Model, type ReadFunction, type Sampling } from "./compat.js";
+export type * from "./completions.js";
+export type { ByteSource } from "./source/types.js";
+export type * from "./types.js";

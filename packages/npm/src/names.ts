@@ -1,0 +1,60 @@
+// The names of options and fields here, and in the JSON that the engine reads.
+
+import { RullamaError } from "./errors.js";
+import type { ChatOptions, GenerateOptions, Message } from "./types.js";
+
+const OPTIONS: Readonly<Record<string, string>> = {
+  maxTokens: "max_tokens",
+  topK: "top_k",
+  topP: "top_p",
+  minP: "min_p",
+  typicalP: "typical_p",
+  repeatPenalty: "repeat_penalty",
+  repeatLastN: "repeat_last_n",
+  frequencyPenalty: "frequency_penalty",
+  presencePenalty: "presence_penalty",
+  logitBias: "logit_bias",
+  topLogprobs: "top_logprobs",
+  ignoreEos: "ignore_eos",
+};
+
+const FIELDS: Readonly<Record<string, string>> = {
+  thought: "thinking",
+  toolCalls: "tool_calls",
+  toolName: "tool_name",
+  toolCallId: "tool_call_id",
+};
+
+const FIELDS_BACK = Object.fromEntries(Object.entries(FIELDS).map(([here, there]) => [there, here]));
+
+/** The options of a reply as JSON. The engine's own names are understood as well; it refuses what it does not know. */
+export function optionsJson(options: ChatOptions | GenerateOptions): string {
+  const { signal: _, ...rest } = options;
+  return JSON.stringify(renamed(rest, OPTIONS));
+}
+
+/** A conversation as JSON. */
+export function messagesJson(messages: readonly Message[]): string {
+  if (!Array.isArray(messages)) {
+    throw new RullamaError("chat.wrong_type", "`messages` is no list; a list of messages is needed");
+  }
+  return JSON.stringify(messages.map((message) => renamed(message, FIELDS)));
+}
+
+/** One message as JSON; a text is what the user says. */
+export function messageJson(message: string | Message): string {
+  return JSON.stringify(typeof message === "string" ? { role: "user", content: message } : renamed(message, FIELDS));
+}
+
+/** Messages out of the engine's JSON. */
+export function readMessages(json: string): Message[] {
+  const messages = JSON.parse(json) as Record<string, unknown>[];
+  return messages.map((message) => renamed(message, FIELDS_BACK) as unknown as Message);
+}
+
+function renamed(object: object, names: Readonly<Record<string, string>>): Record<string, unknown> {
+  if (object === null || typeof object !== "object") {
+    return object;
+  }
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [names[name] ?? name, value]));
+}

@@ -1,0 +1,19 @@
+// The worker that runs an engine. The page starts it; it does what it is asked.
+
+import type { Answer, Request } from "./protocol.js";
+import { Service } from "./service.js";
+
+/** The part of a worker's global scope that is used here. */
+interface Scope {
+  postMessage(message: unknown): void;
+  addEventListener(type: "message", listener: (event: MessageEvent<Request>) => void): void;
+  close(): void;
+}
+
+const scope = globalThis as unknown as Scope;
+
+new Service({
+  post: (message: Answer) => scope.postMessage(message),
+  listen: (listener) => scope.addEventListener("message", ({ data }) => listener(data)),
+  close: () => scope.close(),
+});

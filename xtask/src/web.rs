@@ -1,0 +1,114 @@
+//! `cargo xtask web`: the npm package, built: the engine as wasm, the module that loads it, and the package's own code.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    setup::WASM,
+    shell::{command, complain, output, root, run, say},
+};
+
+/// The most that a browser may have to download of the engine, compressed.
+const MOST_BYTES: u64 = 1_000_000;
+
+/// What wasm-opt may use. Every browser with WebGPU has had these for years.
+const WASM_FEATURES: [&str; 8] = [
+    "--enable-bulk-memory",
+    "--enable-extended-const",
+    "--enable-multivalue",
+    "--enable-mutable-globals",
+    "--enable-nontrapping-float-to-int",
+    "--enable-reference-types",
+    "--enable-sign-ext",
+    "--enable-simd",
+];
+
+/// Builds `packages/npm/dist` and prints how large the wasm file is.
+pub(crate) fn build() -> bool {
+    let package = root().join("packages/npm");
+    let [bindings, dist] = ["src/wasm", "dist"].map(|folder| package.join(folder));
+    let Some(wasm) = target().map(|target| target.join(WASM).join("web/rullama_web.wasm")) else {
+        complain("the folder that cargo builds in cannot be found");
+        return false;
+    };
+    let [wasm, bindings_folder, package_folder] =
+        [&wasm, &bindings, &package].map(|path| path.display().to_string());
+    let bundled = bindings.join("rullama_bg.wasm");
+    compile()
+        && run(&["cargo", "run", "--quiet", "--package", "xtask-bindgen", "--", &wasm, &bindings_folder])
+        && optimise(&bundled)
+        && clear(&dist)
+        && run(&["npm", "run", "--silent", "build", "--prefix", &package_folder])
+        && copy(&bindings, &dist.join("wasm"))
+        && report(&bundled)
+}
+
+/// Compiles the engine. Messages of panics name files; where these lie on this machine is nobody's business.
+fn compile() -> bool {
+    let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
+    let flags = [(cargo_home, "cargo"), (Some(root()), ".")]
+        .into_iter()
+        .filter_map(|(folder, name)| Some(format!("--remap-path-prefix={}={name}", folder?.display())));
+    // Cargo's own separator: folders may have spaces in their names.
+    let flags = flags.collect::<Vec<_>>().join("\x1f");
+    let words = ["cargo", "build", "--package", "rullama-web", "--target", WASM, "--profile", "web"];
+    say(&format!("$ {}", words.join(" ")));
+    command(&words).env("CARGO_ENCODED_RUSTFLAGS", flags).status().is_ok_and(|status| status.success())
+}
+
+/// The folder that cargo builds in, which holds this program two levels down.
+fn target() -> Option<PathBuf> {
+    Some(env::current_exe().ok()?.parent()?.parent()?.to_owned())
+}
+
+/// Makes the wasm file smaller and faster by Binaryen's tool, where that is installed.
+fn optimise(wasm: &Path) -> bool {
+    if output(&["wasm-opt", "--version"]).is_none() {
+        return true;
+    }
+    let wasm = wasm.display().to_string();
+    run(&[&["wasm-opt", "-O3", &wasm, "-o", &wasm], &WASM_FEATURES[..]].concat())
+}
+
+/// Removes what an earlier build left, which may have had other files.
+fn clear(folder: &Path) -> bool {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            complain(&format!("{} cannot be removed: {error}", folder.display()));
+            false
+        }
+        _ => true,
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> bool {
+    let files = || -> io::Result<()> {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let path = entry?.path();
+            fs::copy(&path, to.join(path.file_name().unwrap_or_default()))?;
+        }
+        Ok(())
+    };
+    files().inspect_err(|error| complain(&format!("{} cannot be copied: {error}", from.display()))).is_ok()
+}
+
+/// Prints the size of the wasm file, which may not be too large.
+fn report(wasm: &Path) -> bool {
+    let raw = fs::metadata(wasm).map(|file| file.len()).unwrap_or_default();
+    let script = "console.log(require('node:zlib').gzipSync(require('node:fs').readFileSync(process.argv[1]), \
+                  { level: 9 }).length)";
+    let compressed = output(&["node", "-e", script, &wasm.display().to_string()]);
+    let Some(compressed) = compressed.and_then(|text| text.trim().parse::<u64>().ok()) else {
+        complain("the size of the wasm file cannot be measured");
+        return false;
+    };
+    say(&format!("wasm: {raw} bytes, {compressed} gzipped, of {MOST_BYTES} allowed"));
+    if compressed > MOST_BYTES {
+        complain("the wasm file is too large");
+    }
+    compressed <= MOST_BYTES
+}
