@@ -39,6 +39,9 @@ pub struct LoadOptions {
     /// Where weights live if they run on a GPU; without it, the fastest way that fits.
     #[cfg(feature = "gpu")]
     pub residency: Option<rullama_gpu::Residency>,
+    /// The most tokens of a prompt that a GPU reads at once; without it, as many as are read fastest.
+    #[cfg(feature = "gpu")]
+    pub rows: Option<u32>,
     /// The style of prompts; without it, the one that the model's kind was trained with.
     pub prompts: Option<Variant>,
 }
@@ -52,6 +55,8 @@ impl Default for LoadOptions {
             gpu_memory: None,
             #[cfg(feature = "gpu")]
             residency: None,
+            #[cfg(feature = "gpu")]
+            rows: None,
             prompts: None,
         }
     }

@@ -37,6 +37,9 @@ impl Shared {
         let graph = text(&source, config, Outputs::Last)?;
         let mut wanted = ModelOptions::default().context(context as u32).cache(cache);
         (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
+        if let Some(rows) = options.rows {
+            wanted = wanted.rows(rows);
+        }
         let loaded = GpuModel::load(gpu, &Rc::new(source), graph, wanted, progress).await.map_err(failed)?;
         Ok(Self { loaded: RefCell::new(Rc::new(loaded)) })
     }

@@ -38,11 +38,20 @@ pub struct ModelOptions {
     pub memory: Option<u64>,
     /// Where weights live; without it, the fastest way that fits.
     pub residency: Option<Residency>,
+    /// The most tokens of a step. Fewer keep a slow GPU busy for less time at once, and take less memory.
+    pub rows: u32,
 }
 
 impl Default for ModelOptions {
     fn default() -> Self {
-        Self { context: 4096, cache: CacheFormat::F16, fused: true, memory: None, residency: None }
+        Self {
+            context: 4096,
+            cache: CacheFormat::F16,
+            fused: true,
+            memory: None,
+            residency: None,
+            rows: MOST_ROWS,
+        }
     }
 }
 
@@ -72,6 +81,13 @@ impl ModelOptions {
     #[must_use]
     pub fn residency(mut self, residency: Residency) -> Self {
         self.residency = Some(residency);
+        self
+    }
+
+    /// Sets the most tokens of a step: at least one, and no more than 512.
+    #[must_use]
+    pub fn rows(mut self, rows: u32) -> Self {
+        self.rows = rows.clamp(1, MOST_ROWS);
         self
     }
 
@@ -187,7 +203,7 @@ impl GpuModel {
 
     /// Tokens a step may have.
     pub fn rows_at_once(&self) -> usize {
-        rows_at_once(&self.graph, &self.manifest) as usize
+        rows_at_once(&self.graph, &self.manifest, &self.options) as usize
     }
 
     /// The most frugal place that any of its weights live in.
@@ -300,7 +316,7 @@ impl Asked<'_> {
         let manifest = Manifest::read(model, graph, layout(gpu, residency, pages)).await?;
         let capacities = capacities(graph, options.context);
         let target = target(gpu, graph, &manifest, options, &capacities, variant);
-        let most = rows_at_once(graph, &manifest);
+        let most = rows_at_once(graph, &manifest, options);
         let mut programs = HashMap::new();
         for rows in [1, FEW_ROWS, SMALL_CHUNK, MOST_ROWS] {
             let rows = plan_rows(rows.min(most));
@@ -348,10 +364,11 @@ fn default_pages(graph: &Graph) -> u32 {
 }
 
 /// The most rows of a step: where experts come and go, no more than there are pages for all that they may use.
-fn rows_at_once(graph: &Graph, manifest: &Manifest) -> u32 {
+fn rows_at_once(graph: &Graph, manifest: &Manifest, options: &ModelOptions) -> u32 {
     let (_, used) = experts(graph);
     let pages = manifest.pools.iter().map(|pool| pool.pages).min();
-    pages.map_or(MOST_ROWS, |pages| (pages / used).clamp(1, MOST_ROWS))
+    let rows = options.rows.clamp(1, MOST_ROWS);
+    pages.map_or(rows, |pages| (pages / used).clamp(1, rows))
 }
 
 fn target<'a>(

@@ -121,7 +121,7 @@ async fn load(
         }
         tell("upload", done, all);
     };
-    let engine = Engine::load_on(gpu, model, &request.load(), &mut uploaded).await;
+    let engine = Engine::load_on(gpu, model, &request.load()?, &mut uploaded).await;
     let engine = engine.map_err(|error| thrown.failure(error))?;
     let session = warm_up(&engine).await.map_err(|error| thrown.failure(error))?;
     tell("compile", 2, 2);

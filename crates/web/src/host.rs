@@ -36,6 +36,13 @@ pub fn on_panic(handler: Function) {
     }));
 }
 
+/// Bytes of wasm memory. It never becomes less, so this is also the most that there has been.
+pub(crate) fn memory() -> u64 {
+    let memory = wasm_bindgen::memory().unchecked_into::<js_sys::WebAssembly::Memory>();
+    let buffer = memory.buffer().unchecked_into::<js_sys::ArrayBuffer>();
+    buffer.byte_length().into()
+}
+
 /// A number nobody can foresee, for replies without a seed of their own.
 pub(crate) fn random_seed() -> u64 {
     // A double has 53 random bits; no secret depends on them.

@@ -4,6 +4,8 @@ use rullama_engine::Engine;
 use rullama_gguf::Model;
 use serde_json::{Value, json};
 
+use crate::host;
+
 /// What only the file knows, taken before the engine has it.
 pub(crate) fn of_file(model: &Model) -> Value {
     let text = |key| model.metadata().optional_str(key).ok().flatten();
@@ -24,6 +26,7 @@ pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     info["trainedContext"] = config.context_length.into();
     info["vocabulary"] = config.vocabulary.into();
     info["layers"] = config.layers.len().into();
+    info["wasmMemory"] = host::memory().into();
     let Some(model) = engine.gpu_model() else { return info };
     let (profile, budget) = (model.gpu().profile(), model.budget());
     info["gpu"] = json!({
@@ -34,6 +37,7 @@ pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
         "largestBinding": profile.largest_binding,
         "largestBuffer": profile.largest_buffer,
     });
+    info["residency"] = model.residency().as_str().into();
     info["memory"] = json!({
         "weights": budget.weights,
         "caches": budget.caches,

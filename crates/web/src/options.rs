@@ -2,7 +2,7 @@
 
 use rullama_chat::{Message, Think, Tool, parse_messages, parse_tools};
 use rullama_engine::{ChatOptions, GenerateOptions, KvFormat, LoadOptions};
-use rullama_gpu::GpuOptions;
+use rullama_gpu::{GpuOptions, Residency};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -16,6 +16,9 @@ pub(crate) struct LoadRequest {
     kv: Kv,
     /// The most bytes of GPU memory that may be taken.
     memory: Option<u64>,
+    residency: Option<String>,
+    /// The most tokens of a prompt that are read at once.
+    rows: Option<u32>,
     subgroups: Option<bool>,
     self_test: Option<bool>,
 }
@@ -35,7 +38,7 @@ impl LoadRequest {
         serde_json::from_str(text).map_err(|error| plain("option.wrong_type", &error.to_string()))
     }
 
-    pub(crate) fn load(&self) -> LoadOptions {
+    pub(crate) fn load(&self) -> Result<LoadOptions, Failure> {
         let kv = match self.kv {
             Kv::F32 => KvFormat::F32,
             Kv::F16 => KvFormat::F16,
@@ -44,7 +47,10 @@ impl LoadRequest {
         let mut options = LoadOptions::default().kv(kv);
         options.context = self.context;
         options.gpu_memory = self.memory;
-        options
+        options.rows = self.rows;
+        let residency = self.residency.as_deref().map(str::parse::<Residency>).transpose();
+        options.residency = residency.map_err(|error| plain("option.wrong_type", &error.to_string()))?;
+        Ok(options)
     }
 
     pub(crate) fn gpu(&self) -> GpuOptions {

@@ -8,6 +8,7 @@ import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js
 import type { LoadParams } from "./protocol.js";
 import { Reply } from "./reply.js";
 import { absolute, describe } from "./source/open.js";
+import { memoryOptions } from "./tight.js";
 import type { ChatOptions, EngineInfo, GenerateOptions, LoadOptions, Message, ModelSource } from "./types.js";
 
 /** The conversation that {@link Engine.chat} and {@link Engine.generate} share. */
@@ -17,6 +18,8 @@ const LOAD_OPTIONS = [
   "context",
   "kv",
   "memory",
+  "residency",
+  "tight",
   "onProgress",
   "signal",
   "worker",
@@ -61,7 +64,7 @@ export class Engine {
     if (unknown) {
       throw new RullamaError("option.unknown", `option \`${unknown}\` does not exist`);
     }
-    const { worker = true, signal, onProgress, wasm, headers, context, kv, memory, subgroups, selfTest } = options;
+    const { worker = true, signal, onProgress, wasm, headers, kv, memory, subgroups, selfTest } = options;
     if (signal?.aborted) {
       throw RullamaError.cancelled(signal.reason);
     }
@@ -69,7 +72,7 @@ export class Engine {
     try {
       const params: LoadParams = {
         sources: describe(source, (reader) => caller.addReader(reader)),
-        options: JSON.stringify({ context, kv, memory, subgroups, self_test: selfTest }),
+        options: JSON.stringify({ ...memoryOptions(options), kv, memory, subgroups, self_test: selfTest }),
       };
       if (headers) {
         params.headers = headers;

@@ -169,6 +169,10 @@ export interface EngineInfo {
     largestBinding: number;
     largestBuffer: number;
   };
+  /** Where the weights live. */
+  residency: "gpu" | "rows" | "paged";
+  /** Bytes of wasm memory, which never become less. */
+  wasmMemory: number;
   /** Bytes that the model and one conversation take of the GPU's memory. */
   memory: { weights: number; caches: number; scratch: number; staging: number; total: number };
   /** Tensors whose format has no kernels, and what they became. */
@@ -198,6 +202,16 @@ export interface LoadOptions {
   kv?: "f32" | "f16" | "q8";
   /** The most bytes of GPU memory that the model and one conversation may take. */
   memory?: number;
+  /**
+   * Where weights live. `gpu`: all on the GPU. `rows`: embedding tables stay in the file, and tokens bring their rows with
+   * them. `paged`: also experts, of which those used lately are on the GPU. Default: the first that fits `memory`.
+   */
+  residency?: "gpu" | "rows" | "paged";
+  /**
+   * Spares memory: `rows`, a context of 1024 and prompts in small steps, unless other options say otherwise. Default: on
+   * phones and on devices with 4 GB of memory or less.
+   */
+  tight?: boolean;
   /** Told how far loading has got. */
   onProgress?: (event: ProgressEvent) => void;
   /** Ends loading: it then fails with the code `cancelled`. */
