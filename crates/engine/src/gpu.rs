@@ -6,6 +6,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use futures_util::lock::Mutex;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuState, ModelOptions};
@@ -18,6 +19,8 @@ use crate::{
 /// A model on a GPU, which may come to be another one.
 pub(crate) struct Shared {
     loaded: RefCell<Rc<GpuModel>>,
+    /// Sessions that lose the GPU together load the model again once.
+    turn: Mutex<()>,
 }
 
 impl Shared {
@@ -41,7 +44,7 @@ impl Shared {
             wanted = wanted.rows(rows);
         }
         let loaded = GpuModel::load(gpu, &Rc::new(source), graph, wanted, progress).await.map_err(failed)?;
-        Ok(Self { loaded: RefCell::new(Rc::new(loaded)) })
+        Ok(Self { loaded: RefCell::new(Rc::new(loaded)), turn: Mutex::new(()) })
     }
 
     /// The model as it was loaded last.
@@ -51,17 +54,12 @@ impl Shared {
 
     /// The model on a GPU that is there.
     async fn recovered(&self) -> Result<Rc<GpuModel>, EngineError> {
+        let _turn = self.turn.lock().await;
         let before = self.model();
         if !before.gpu().is_lost() {
             return Ok(before);
         }
-        let loaded = before.reload(&mut |_, _| {}).await.map_err(failed)?;
-        // Another session may have done the same meanwhile; one model is enough for all.
-        let now = self.model();
-        if !Rc::ptr_eq(&now, &before) && !now.gpu().is_lost() {
-            return Ok(now);
-        }
-        let loaded = Rc::new(loaded);
+        let loaded = Rc::new(before.reload(&mut |_, _| {}).await.map_err(failed)?);
         *self.loaded.borrow_mut() = loaded.clone();
         Ok(loaded)
     }

@@ -141,7 +141,13 @@ impl Session {
     pub async fn next_logits(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
         self.check_length(ids, 0)?;
         let rest = self.keep_common(ids);
-        self.read(rest).await
+        match self.read(rest).await {
+            Err(error) if self.recover(&error).await? => {
+                let rest = self.keep_common(ids);
+                self.read(rest).await
+            }
+            result => result,
+        }
     }
 
     /// The tokens of a conversation's prompt.

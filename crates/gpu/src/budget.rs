@@ -5,9 +5,9 @@ use std::{fmt, rc::Rc};
 use rullama_graph::{Graph, Op};
 
 use crate::{
-    CacheFormat, GpuError,
+    CacheFormat, GpuError, ModelOptions,
     lower::Program,
-    model::{MOST_ROWS, capacities},
+    model::capacities,
     sample,
     weights::{Manifest, STAGING},
 };
@@ -102,6 +102,7 @@ impl fmt::Display for Size {
 pub(crate) struct Needs<'a> {
     graph: &'a Graph,
     cache_format: CacheFormat,
+    most_rows: u32,
     weights: u64,
     logits: u64,
     /// What lies between dispatches, whatever the context.
@@ -122,11 +123,12 @@ impl<'a> Needs<'a> {
     pub(crate) fn new(
         graph: &'a Graph,
         manifest: &Manifest,
-        cache_format: CacheFormat,
+        options: &ModelOptions,
         programs: &[Rc<Program>],
     ) -> Self {
+        let (cache_format, most_rows) = (options.cache, options.most_rows());
         let output = graph.value(graph.output()).shape;
-        let logits = 4 * u64::from(output.width) * output.rows.count(MOST_ROWS as usize) as u64;
+        let logits = 4 * u64::from(output.width) * output.rows.count(most_rows as usize) as u64;
         let mut ropes = Vec::new();
         for node in graph.nodes() {
             match node.op {
@@ -134,12 +136,12 @@ impl<'a> Needs<'a> {
                 _ => {}
             }
         }
-        let turns: u64 = ropes.iter().map(|rope| 4 * u64::from(rope.head_width) * u64::from(MOST_ROWS)).sum();
+        let turns: u64 = ropes.iter().map(|rope| 4 * u64::from(rope.head_width) * u64::from(most_rows)).sum();
         let plans: u64 = programs.iter().flat_map(|program| program.assign().1).sum();
         // Rows of tables and routings of experts, where either is not on the GPU as a whole; routings also come back.
-        let streamed = manifest.row_bytes() + 2 * manifest.routing_bytes(graph, MOST_ROWS);
+        let streamed = manifest.row_bytes() + 2 * manifest.routing_bytes(graph, most_rows);
         let values = plans + turns + logits + streamed;
-        Self { graph, cache_format, weights: manifest.bytes(), logits, values }
+        Self { graph, cache_format, most_rows, weights: manifest.bytes(), logits, values }
     }
 
     /// What a context of this size takes.
@@ -156,7 +158,7 @@ impl<'a> Needs<'a> {
 
     /// The layer of each cache, and the bytes of its keys, or of its values.
     fn caches(&self, context: u32) -> impl Iterator<Item = (u32, u64)> {
-        let caches = self.graph.caches().iter().zip(capacities(self.graph, context));
+        let caches = self.graph.caches().iter().zip(capacities(self.graph, context, self.most_rows));
         caches.map(|(cache, rows)| {
             (cache.layer, u64::from(rows) * self.cache_format.row_bytes(cache.kv_heads, cache.head_width))
         })

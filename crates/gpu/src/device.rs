@@ -161,9 +161,13 @@ impl Gpu {
         useful.set(MATRICES, !options.without_matrices && has_matrices(&adapter));
         let required_features =
             if options.floor { wgpu::Features::empty() } else { adapter.features() & useful };
-        #[expect(unsafe_code, reason = "wgpu wants to hear that experiments may go wrong")]
-        // SAFETY: the one experiment is matrices, whose kernel is our own and answers known cases before it is used.
-        let experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
+        let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
+        if required_features.contains(MATRICES) {
+            #[expect(unsafe_code, reason = "wgpu wants to hear that experiments may go wrong")]
+            // SAFETY: the one experiment is matrices, whose kernel is our own and answers known cases before it is used.
+            let enabled = unsafe { wgpu::ExperimentalFeatures::enabled() };
+            experimental_features = enabled;
+        }
         let descriptor = wgpu::DeviceDescriptor {
             label: Some(LABEL),
             required_limits: limits,

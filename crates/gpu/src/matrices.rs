@@ -32,12 +32,18 @@ pub(crate) enum MatrixUse {
 
 impl MatrixUse {
     /// The tiles for a product of this shape, if it is computed on matrix units.
-    pub(crate) fn tiles(self, rows: u32, width: u32, outputs: u32, paired: bool) -> Option<MatrixTiles> {
-        match self {
+    pub(crate) fn tiles(
+        self,
+        [rows, width, outputs]: [u32; 3],
+        paired: bool,
+        workgroup_memory: u32,
+    ) -> Option<MatrixTiles> {
+        let tiles = match self {
             Self::Never => None,
             Self::WhereWorth => MatrixTiles::choose(rows, width, outputs, paired),
             Self::Always => MatrixTiles::ALL.into_iter().find(|tiles| width.is_multiple_of(tiles.depth)),
-        }
+        };
+        tiles.filter(|tiles| tiles.workgroup_memory() <= workgroup_memory)
     }
 }
 
@@ -73,6 +79,12 @@ impl MatrixTiles {
             let [x, y, _] = tiles.grid(rows, outputs, paired);
             x * y >= BUSY && width >= NARROWEST && width.is_multiple_of(tiles.depth)
         })
+    }
+
+    /// Bytes of workgroup memory: two tiles in half precision with gaps, and two pieces of each subgroup.
+    fn workgroup_memory(&self) -> u32 {
+        let quads = (self.rows() + self.outputs(false)) * (self.depth / 4 + 2);
+        8 * quads + 4 * 2 * SIDE * SIDE * self.grid_rows * self.grid_columns * self.parts
     }
 
     /// Rows of a tile.

@@ -91,6 +91,11 @@ impl ModelOptions {
         self
     }
 
+    /// The most tokens of a step.
+    pub(crate) fn most_rows(&self) -> u32 {
+        self.rows.clamp(1, MOST_ROWS)
+    }
+
     /// Makes every operation a dispatch of its own.
     #[must_use]
     pub fn unfused(mut self) -> Self {
@@ -187,13 +192,16 @@ impl GpuModel {
         position: u32,
     ) -> Result<PlanReport, GpuError> {
         let residency = options.residency.unwrap_or_default();
-        let layout = layout(gpu, residency, default_pages(graph));
+        let layout = layout(gpu, residency, default_pages(graph), options);
         let manifest = Manifest::read(model, graph, layout).await?;
         let trusted = gpu.variant();
         let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
-        let capacities = capacities(graph, options.context);
+        let capacities = capacities(graph, options.context, options.most_rows());
         let target = target(gpu, graph, &manifest, options, &capacities, variant);
-        Ok(PlanReport::new(&lower(target, plan_rows(rows))?, StepSize { rows, position }))
+        Ok(PlanReport::new(
+            &lower(target, plan_rows(rows, options.most_rows()))?,
+            StepSize { rows, position },
+        ))
     }
 
     /// The GPU it is on.
@@ -239,7 +247,7 @@ impl GpuModel {
     /// What a step of `rows` rows after `position` others does.
     pub fn report(&self, rows: u32, position: u32) -> Result<PlanReport, GpuError> {
         let size = StepSize { rows, position };
-        Ok(PlanReport::new(&*self.program(plan_rows(rows))?, size))
+        Ok(PlanReport::new(&*self.program(plan_rows(rows, self.options.most_rows()))?, size))
     }
 
     /// The state of a new conversation.
@@ -313,18 +321,18 @@ impl Asked<'_> {
 
     async fn draft_with(self, residency: Residency, pages: u32) -> Result<Draft, GpuError> {
         let Self { gpu, model, graph, options, variant } = self;
-        let manifest = Manifest::read(model, graph, layout(gpu, residency, pages)).await?;
-        let capacities = capacities(graph, options.context);
+        let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options)).await?;
+        let capacities = capacities(graph, options.context, options.most_rows());
         let target = target(gpu, graph, &manifest, options, &capacities, variant);
         let most = rows_at_once(graph, &manifest, options);
         let mut programs = HashMap::new();
-        for rows in [1, FEW_ROWS, SMALL_CHUNK, MOST_ROWS] {
-            let rows = plan_rows(rows.min(most));
+        for rows in (1..=FEW_ROWS).chain([SMALL_CHUNK, MOST_ROWS]) {
+            let rows = plan_rows(rows.min(most), options.most_rows());
             programs.insert(rows, Rc::new(lower(target, rows)?));
         }
         let all: Vec<_> = programs.values().cloned().collect();
         let supply = Supply { memory: options.memory, binding: gpu.largest_binding() };
-        let budget = Needs::new(graph, &manifest, options.cache, &all).check(options.context, supply)?;
+        let budget = Needs::new(graph, &manifest, options, &all).check(options.context, supply)?;
         Ok(Draft { manifest, programs, capacities, budget })
     }
 
@@ -345,8 +353,8 @@ impl Asked<'_> {
     }
 }
 
-fn layout(gpu: &Gpu, residency: Residency, pages: u32) -> Layout {
-    Layout { largest_shard: gpu.largest_shard(), residency, most_rows: MOST_ROWS, pages }
+fn layout(gpu: &Gpu, residency: Residency, pages: u32, options: &ModelOptions) -> Layout {
+    Layout { largest_shard: gpu.largest_shard(), residency, most_rows: options.most_rows(), pages }
 }
 
 /// Experts of a layer, and how many of them a row uses.
@@ -367,7 +375,7 @@ fn default_pages(graph: &Graph) -> u32 {
 fn rows_at_once(graph: &Graph, manifest: &Manifest, options: &ModelOptions) -> u32 {
     let (_, used) = experts(graph);
     let pages = manifest.pools.iter().map(|pool| pool.pages).min();
-    let rows = options.rows.clamp(1, MOST_ROWS);
+    let rows = options.most_rows();
     pages.map_or(rows, |pages| (pages / used).clamp(1, rows))
 }
 
@@ -394,16 +402,16 @@ fn target<'a>(
 }
 
 /// Rows of each cache: the whole context, or for layers that slide, what they see and the step that is being written.
-pub(crate) fn capacities(graph: &Graph, context: u32) -> Vec<u32> {
-    let ring = |window: u32| (window + MOST_ROWS).min(context);
+pub(crate) fn capacities(graph: &Graph, context: u32, most_rows: u32) -> Vec<u32> {
+    let ring = |window: u32| (window + most_rows).min(context);
     graph.caches().iter().map(|cache| cache.window.map_or(context, ring)).collect()
 }
 
 /// Which plan a step of so many rows takes, by the most rows it is made for.
-pub(crate) fn plan_rows(rows: u32) -> u32 {
+pub(crate) fn plan_rows(rows: u32, most_rows: u32) -> u32 {
     match rows {
         1..=FEW_ROWS => rows,
-        _ if rows <= SMALL_CHUNK => SMALL_CHUNK,
-        _ => MOST_ROWS,
+        _ if rows <= SMALL_CHUNK => SMALL_CHUNK.min(most_rows),
+        _ => most_rows,
     }
 }

@@ -43,6 +43,15 @@ pub(crate) struct Plan {
     dispatches: Vec<Dispatch>,
     /// Where it stops, with the routing that is wanted there.
     pauses: Vec<(Pause, wgpu::Buffer)>,
+    /// The buffers that are its own.
+    own: Vec<wgpu::Buffer>,
+}
+
+/// See [`GpuState`](crate::GpuState)'s.
+impl Drop for Plan {
+    fn drop(&mut self) {
+        self.own.iter().for_each(wgpu::Buffer::destroy);
+    }
 }
 
 impl Plan {
@@ -111,7 +120,8 @@ impl Plan {
         }
         let pauses = program.pauses.iter();
         let pauses = pauses.map(|pause| (*pause, buffer(Slot::Scratch(pause.routing)).clone())).collect();
-        Ok(Self { dispatches, pauses })
+        let own = scratch.into_iter().chain([parameters]).collect();
+        Ok(Self { dispatches, pauses, own })
     }
 
     /// Writes one step into `encoder`, each dispatch in a pass of its own that writes the time before and after it.

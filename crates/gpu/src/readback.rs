@@ -17,11 +17,23 @@ struct Mapped {
 }
 
 /// Bytes on their way back: of a buffer that a submission writes.
+///
+/// Dropped before they are there, the buffer can be used again all the same.
 pub(crate) struct Readback {
     buffer: wgpu::Buffer,
     bytes: u64,
     mapped: Arc<Mutex<Mapped>>,
     submission: wgpu::SubmissionIndex,
+    /// Whether the buffer is mapped no more.
+    finished: bool,
+}
+
+impl Drop for Readback {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.buffer.unmap();
+        }
+    }
 }
 
 impl Readback {
@@ -36,13 +48,13 @@ impl Readback {
                 waker.wake();
             }
         });
-        Self { buffer, bytes, mapped, submission }
+        Self { buffer, bytes, mapped, submission, finished: false }
     }
 
-    /// Waits for them. The buffer comes back with them, to be used again.
-    pub(crate) async fn words(self, gpu: &Gpu) -> Result<(Vec<u32>, wgpu::Buffer), GpuError> {
+    /// Waits for them. The buffer comes back with them, to be used again. Whoever gives up waiting may begin again.
+    pub(crate) async fn words(&mut self, gpu: &Gpu) -> Result<(Vec<u32>, wgpu::Buffer), GpuError> {
         // What else is under way may go on meanwhile.
-        gpu.poll(wgpu::PollType::Wait { submission_index: Some(self.submission), timeout: None })
+        gpu.poll(wgpu::PollType::Wait { submission_index: Some(self.submission.clone()), timeout: None })
             .map_err(|error| gpu.failure(error))?;
         let mapped = &self.mapped;
         let result = poll_fn(|context| {
@@ -61,9 +73,10 @@ impl Readback {
         let words = bytemuck::pod_collect_to_vec(&view);
         drop(view);
         self.buffer.unmap();
+        self.finished = true;
         // What was copied here is worth nothing if what made it was refused.
         gpu.check()?;
-        Ok((words, self.buffer))
+        Ok((words, self.buffer.clone()))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     GpuError, GpuModel,
     health::Outcome,
     lower::{Pause, StepSize},
-    model::{MOST_ROWS, plan_rows},
+    model::plan_rows,
     plan::{Plan, Surroundings},
     readback::{self, Readback},
     sample::{self, SampleLoop, Sampling},
@@ -51,6 +51,8 @@ pub struct GpuState {
     pub(crate) len: u32,
     /// Whether there was memory for all of this, where that is not known yet.
     allocated: Vec<Outcome>,
+    /// Whether there was not.
+    incomplete: bool,
     /// How far the caches have ever been written: rings have forgotten what lies further back than they are long.
     pub(crate) written: Cell<u32>,
 }
@@ -67,22 +69,23 @@ impl GpuState {
     pub(crate) fn new(model: Rc<GpuModel>) -> Result<Self, GpuError> {
         let gpu = &model.gpu;
         let graph = &model.graph;
+        let most_rows = model.options.most_rows();
         let mut allocated = Vec::new();
         let mut storage = |what: &str, bytes: u64| -> Result<wgpu::Buffer, GpuError> {
             let (buffer, outcome) = gpu.allocate(what, bytes, || gpu.storage(what, bytes));
             allocated.extend(outcome.now()?);
             buffer
         };
-        let tokens = storage("tokens", 4 * u64::from(MOST_ROWS))?;
+        let tokens = storage("tokens", 4 * u64::from(most_rows))?;
         let mut caches = Vec::new();
         for (info, &capacity) in graph.caches().iter().zip(&model.capacities) {
             let bytes = u64::from(capacity) * model.options.cache.row_bytes(info.kv_heads, info.head_width);
             let what = format!("the cache of layer {}", info.layer);
             caches.push((storage(&what, bytes)?, storage(&what, bytes)?));
         }
-        let step = StepBlock::new(gpu, &model.pipelines, graph, &model.manifest, MOST_ROWS)?;
+        let step = StepBlock::new(gpu, &model.pipelines, graph, &model.manifest, most_rows)?;
         let output = graph.value(graph.output()).shape;
-        let most = 4 * u64::from(output.width) * output.rows.count(MOST_ROWS as usize) as u64;
+        let most = 4 * u64::from(output.width) * output.rows.count(most_rows as usize) as u64;
         let result = storage("output", most)?;
         let (made, outcome) = gpu.allocate("logits to be read", most, || {
             let read = gpu.buffer("read", most, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
@@ -91,13 +94,13 @@ impl GpuState {
         allocated.extend(outcome.now()?);
         let (read, sampler) = made?;
         let (made, outcome) = gpu.allocate("rows of tables", model.manifest.row_bytes(), || {
-            RowTables::new(gpu, &model.manifest, MOST_ROWS)
+            RowTables::new(gpu, &model.manifest, most_rows)
         });
         allocated.extend(outcome.now()?);
         let row_tables = made?;
         let mut paging = None;
         if !model.manifest.pools.is_empty() {
-            let bytes = model.manifest.routing_bytes(graph, MOST_ROWS);
+            let bytes = model.manifest.routing_bytes(graph, most_rows);
             let (made, outcome) = gpu.allocate("pages", bytes, || {
                 let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
                 let read = gpu.buffer("routing", bytes, usage);
@@ -124,6 +127,7 @@ impl GpuState {
             unread: None,
             len: 0,
             allocated,
+            incomplete: false,
             written: Cell::new(0),
         })
     }
@@ -174,7 +178,12 @@ impl GpuState {
     /// Makes the plan for steps of so many rows, if it is not there.
     pub(crate) async fn prepare(&mut self, rows: u32) -> Result<(), GpuError> {
         while let Some(outcome) = self.allocated.pop() {
-            outcome.known().await?;
+            let known = outcome.known().await;
+            self.incomplete |= known.is_err();
+            known?;
+        }
+        if self.incomplete {
+            return Err(GpuError::OutOfMemory { what: "the conversation".to_owned(), bytes: None });
         }
         let model = &self.model;
         model.gpu.check()?;
@@ -205,9 +214,14 @@ impl GpuState {
         })
     }
 
+    /// Which plan a step of so many rows takes.
+    pub(crate) fn plan_rows(&self, rows: u32) -> u32 {
+        plan_rows(rows, self.model.options.most_rows())
+    }
+
     /// Writes what varies between steps.
     pub(crate) fn write_step(&self, size: StepSize) {
-        self.step.write(&self.model.gpu, size, plan_rows(size.rows));
+        self.step.write(&self.model.gpu, size, self.plan_rows(size.rows));
     }
 
     /// Reads `ids` and gives the graph's output, row by row. If it fails or is dropped, nothing was read.
@@ -232,6 +246,9 @@ impl GpuState {
         history: &[u32],
         most: usize,
     ) -> Result<(), GpuError> {
+        // What a reply before this one had begun is in nobody's interest any more.
+        self.choices.clear();
+        (self.wanted, self.unread) = (0, None);
         let before = self.len;
         let result = self.read_and_choose(ids, sampling, history, most).await;
         if result.is_err() {
@@ -258,7 +275,7 @@ impl GpuState {
         let (first, last) = ids.split_at(rest);
         for ids in first.chunks(at_once) {
             let size = self.write_ids(ids).await?;
-            let choice = self.choose(size, false).await?;
+            let mut choice = self.choose(size, false).await?;
             self.len += size.rows;
             // One chunk after another: a reply that is dropped should not leave the GPU busy for long.
             let (_, buffer) = choice.words(&self.model.gpu).await?;
@@ -277,9 +294,11 @@ impl GpuState {
         self.read_choice().await?;
         self.run_ahead().await?;
         let cached = self.len() - self.choices.len();
-        let choice = self.choices.pop_front();
+        let choice = self.choices.front_mut();
         let choice = choice.ok_or(GpuError::Unsupported { operation: "a token after the last" })?;
+        // Taken when it is there: whoever gives up waiting for it finds it the next time.
         let (words, buffer) = choice.words(&self.model.gpu).await?;
+        self.choices.pop_front();
         self.spare.push(buffer);
         match words[..] {
             [token, 0, ..] => {
@@ -335,7 +354,7 @@ impl GpuState {
             return Err(GpuError::UnknownToken { id, vocabulary });
         }
         let size = StepSize { rows: ids.len() as u32, position: self.len };
-        self.prepare(plan_rows(size.rows)).await?;
+        self.prepare(self.plan_rows(size.rows)).await?;
         if let Some(tables) = &self.row_tables {
             let GpuModel { gpu, source, manifest, .. } = &*self.model;
             tables.fill(gpu, source, manifest, ids).await?;
@@ -362,7 +381,7 @@ impl GpuState {
         copy: Copy<'_>,
     ) -> Result<wgpu::SubmissionIndex, GpuError> {
         self.written.set(self.written.get().max(size.position + size.rows));
-        let plan = &self.plans[&plan_rows(size.rows)];
+        let plan = &self.plans[&self.plan_rows(size.rows)];
         let mut first = 0;
         for (pause, routing) in plan.pauses() {
             let paging = self.paging.as_ref().expect("a plan that stops has what it needs for that");
@@ -389,7 +408,7 @@ impl GpuState {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            let plan = &self.plans[&plan_rows(size.rows)];
+            let plan = &self.plans[&self.plan_rows(size.rows)];
             plan.record(&mut pass, &self.step.group, size, dispatches);
             if chooses {
                 self.sampler.record(&mut pass);
@@ -434,7 +453,7 @@ impl Drop for GpuState {
             keys.destroy();
             values.destroy();
         }
-        self.output.destroy();
-        self.read.destroy();
+        let paging = self.paging.iter().flat_map(|paging| [&paging.pages, &paging.read]);
+        paging.chain([&self.output, &self.read]).for_each(wgpu::Buffer::destroy);
     }
 }

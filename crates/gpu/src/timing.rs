@@ -1,6 +1,6 @@
 //! A step with a clock around each dispatch.
 
-use crate::{GpuError, GpuState, PlanReport, Residency, lower::StepSize, model::plan_rows, readback};
+use crate::{GpuError, GpuState, PlanReport, Residency, lower::StepSize, readback};
 
 impl GpuState {
     /// Does what [`step`](Self::step) does, with a clock around each dispatch, and remembers nothing.
@@ -14,8 +14,8 @@ impl GpuState {
         if self.model.residency() == Residency::Paged {
             return Err(GpuError::Unsupported { operation: "timing a step that stops on its way" });
         }
-        self.prepare(plan_rows(rows)).await?;
-        let plan = &self.plans[&plan_rows(rows)];
+        self.prepare(self.plan_rows(rows)).await?;
+        let plan = &self.plans[&self.plan_rows(rows)];
         let gpu = &self.model.gpu;
         let size = StepSize { rows, position: self.len };
         let mut report = self.model.report(rows, self.len)?;

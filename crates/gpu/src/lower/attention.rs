@@ -85,7 +85,8 @@ impl Lowering<'_> {
         let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Fixed(1)];
         self.dispatch(attention, row.attend(), params, buffers, workgroups);
 
-        let (width, widest) = (shape.heads * shape.head_width, widest_made(target.workgroup_memory));
+        let (width, widest) =
+            (shape.heads * shape.head_width, widest_made(target.workgroup_memory, target.subgroup));
         let merges_on_the_way =
             matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
         if merges_on_the_way

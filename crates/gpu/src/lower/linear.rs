@@ -132,7 +132,8 @@ impl Lowering<'_> {
                 }
                 Some(_) => {}
                 None => {
-                    let matrices = target.matrices.tiles(rows, info.width, outputs, paired);
+                    let matrices =
+                        target.matrices.tiles([rows, info.width, outputs], paired, target.workgroup_memory);
                     return matrices
                         .map_or_else(|| Way::Tiles(Tiles::choose(rows, outputs, paired)), Way::Matrices);
                 }

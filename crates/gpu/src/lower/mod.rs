@@ -71,9 +71,10 @@ pub(crate) struct Target<'a> {
 
 /// Lowers a graph for steps of up to `most_rows` rows; of exactly that many, where these are few.
 pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuError> {
-    let Target { graph, manifest, cache_format, workgroup_memory, fused, .. } = target;
+    let Target { graph, manifest, cache_format, workgroup_memory, subgroup, fused, .. } = target;
     let stages: Vec<Stage> = if fused {
-        fuse::fuse(graph, manifest, cache_format, most_rows == 1, select::widest_made(workgroup_memory))
+        let widest_made = select::widest_made(workgroup_memory, subgroup);
+        fuse::fuse(graph, manifest, cache_format, most_rows == 1, widest_made)
     } else {
         (0..graph.nodes().len()).map(Stage::Plain).collect()
     };

@@ -13,8 +13,15 @@ use crate::{Fragment, GpuError, Kernel, KernelSpec};
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
 
-/// Bytes of workgroup memory that a product leaves for other things than x.
-const OTHER_MEMORY: u32 = 1024;
+/// Bytes of workgroup memory that a product leaves for other things than x: shares of splits, and subtotals; where lanes
+/// cannot talk to each other, what they leave for each other. Each of these at its largest.
+fn other_memory(subgroup: Option<u32>) -> u32 {
+    const SHARES: u32 = 4 * LANES;
+    // Two sums of every lane, with a gap after those of each output, of which four lanes have one at least.
+    const PARTS: u32 = 8 * (LANES + LANES / 4);
+    const REDUCE: u32 = 4 * (LANES + 16);
+    if subgroup.is_some() { SHARES } else { PARTS + REDUCE }
+}
 
 /// Bytes that a chunk of 32 values of x takes there: as it is, and in fixed point.
 const FLOAT_CHUNK: u32 = 128;
@@ -27,8 +34,8 @@ const MOST_MEMORY: u32 = 48 << 10;
 const PIECE_CHUNKS: u32 = 128;
 
 /// The widest x that can be made on the way to a product: beyond, there would be no workgroup memory left to stage it.
-pub(super) fn widest_made(workgroup_memory: u32) -> u32 {
-    let chunks = (workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / FLOAT_CHUNK - 1;
+pub(super) fn widest_made(workgroup_memory: u32, subgroup: Option<u32>) -> u32 {
+    let chunks = (workgroup_memory.min(MOST_MEMORY) - other_memory(subgroup)) / FLOAT_CHUNK - 1;
     // At most eight vectors of four values to a lane.
     (32 * chunks).min(8 * 4 * LANES)
 }
@@ -178,7 +185,7 @@ impl RowShape {
         let chunks = width / 32;
         let integer = subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(format);
         let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
-        let room = (workgroup_memory.min(MOST_MEMORY) - OTHER_MEMORY) / chunk_bytes / rows;
+        let room = (workgroup_memory.min(MOST_MEMORY) - other_memory(subgroup)) / chunk_bytes / rows;
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let target = match chunks {
             0..=8 => 8,
@@ -244,5 +251,67 @@ impl RowShape {
             .constant("PIECE", self.piece)
             .constant("TILES", self.tiles)
             .constant("UNROLL", self.unroll)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of workgroup memory that a kernel declares.
+    fn memory(spec: &KernelSpec) -> u32 {
+        let module = naga::front::wgsl::parse_str(&spec.compose(crate::Dialect::Naga)).unwrap();
+        let mut layouter = naga::proc::Layouter::default();
+        layouter.update(module.to_ctx()).unwrap();
+        let shared = module
+            .global_variables
+            .iter()
+            .filter(|(_, variable)| variable.space == naga::AddressSpace::WorkGroup);
+        shared.map(|(_, variable)| layouter[variable.ty].size.next_multiple_of(16)).sum()
+    }
+
+    /// wgpu does not ask, and browsers refuse.
+    #[test]
+    fn products_of_few_rows_have_the_workgroup_memory_they_need() {
+        let made = |spec: KernelSpec, subgroup| {
+            let spec = spec.with(Fragment::ResidualInput).with_reduce(subgroup).with(Fragment::Kept);
+            spec.constant("BRANCH", 1).constant("SCALED", 1).constant("NORMED", 1)
+        };
+        // Widths of the family's products, and awkward ones.
+        let widths =
+            [256, 704, 1536, 2048, 2560, 2816, 3264, 3808, 3840, 4096, 5376, 6144, 10_240, 12_288, 21_504];
+        for workgroup_memory in [16 << 10, 32 << 10, 48 << 10] {
+            for subgroup in [None, Some(4), Some(32)] {
+                for width in widths {
+                    for rows in [1, 2, 3, 5, 6, 8] {
+                        for (outputs, on_the_way) in [(256, false), (2560, true), (6144, false)] {
+                            let on_the_way =
+                                on_the_way && rows == 1 && width <= widest_made(workgroup_memory, subgroup);
+                            for format in [Format::Q4_K, Format::BF16] {
+                                let product = RowProduct { format, width, outputs, rows, made: on_the_way };
+                                let shape = RowShape::new(product, workgroup_memory, subgroup);
+                                let spec = KernelSpec::new(Kernel::LinearRow)
+                                    .with(Fragment::LinearParams)
+                                    .with(Fragment::Planes)
+                                    .with(fragment(format).unwrap())
+                                    .with(Fragment::Store)
+                                    .with(Fragment::Dense)
+                                    .with(Fragment::PlainEntry);
+                                let spec = match on_the_way {
+                                    true => made(spec, subgroup),
+                                    false => spec.with(Fragment::PlainInput),
+                                };
+                                let spec = shape.complete(spec, subgroup);
+                                let needed = memory(&spec);
+                                assert!(
+                                    needed <= workgroup_memory,
+                                    "{spec}: {needed} of {workgroup_memory} bytes"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::{
     collections::BTreeSet,
 };
 
+use futures_util::lock::Mutex;
 use rullama_gguf::Model;
 
 use super::{
@@ -19,6 +20,8 @@ use crate::{Gpu, GpuError};
 pub(crate) struct Pages {
     pages: RefCell<Vec<Page>>,
     clock: Cell<u64>,
+    /// Conversations bring one after another: two that throw out each other's experts would never be done.
+    turn: Mutex<()>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +33,8 @@ struct Page {
 
 impl Pages {
     pub(super) fn new(count: u32) -> Self {
-        Self { pages: RefCell::new(vec![Page::default(); count as usize]), clock: Cell::new(0) }
+        let pages = RefCell::new(vec![Page::default(); count as usize]);
+        Self { pages, clock: Cell::new(0), turn: Mutex::new(()) }
     }
 
     /// The page of an expert that is there.
@@ -50,7 +54,7 @@ impl Pages {
         shards: &[Vec<wgpu::Buffer>],
         wanted: &BTreeSet<u32>,
     ) -> Result<(), GpuError> {
-        // Other conversations go on while this one reads, and may throw out what was there a moment ago.
+        let _turn = self.turn.lock().await;
         while let Some(&expert) = wanted.iter().find(|&&expert| self.page(expert).is_none()) {
             let mut tensors = Vec::new();
             for &packed in &pool.packed {
@@ -62,9 +66,10 @@ impl Pages {
                 let rows = packed.parts[0].rows / u64::from(pool.experts);
                 write_rows(gpu, packed, &shards[index], u64::from(page) * rows, &planes);
             }
-            self.pages.borrow_mut()[page as usize].expert = Some(expert);
             gpu.queue.submit([]);
+            // A page whose writing was refused holds nothing.
             gpu.check()?;
+            self.pages.borrow_mut()[page as usize].expert = Some(expert);
         }
         let now = self.clock.get() + 1;
         self.clock.set(now);

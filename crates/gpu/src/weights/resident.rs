@@ -28,6 +28,13 @@ pub(crate) struct Resident {
     pub(crate) vectors: wgpu::Buffer,
 }
 
+/// A browser frees what nobody names any more when it likes; what is as large as this is given back at once.
+impl Drop for Resident {
+    fn drop(&mut self) {
+        self.shards.iter().flatten().chain([&self.vectors]).for_each(wgpu::Buffer::destroy);
+    }
+}
+
 impl Resident {
     /// Reads, packs and uploads everything that stays on the GPU, telling `progress` how many bytes of how many are done.
     pub(crate) async fn upload(
@@ -40,10 +47,10 @@ impl Resident {
         let all: u64 = staying().map(|(_, packed)| packed.bytes()).sum();
         let mut done = 0;
         progress(done, all);
-        let (vectors, shards) = allocate(gpu, manifest).await?;
+        let resident = Self::allocate(gpu, manifest).await?;
         for (name, at) in manifest.vectors() {
             let values = decoded(model, &find(model, name)?).await?;
-            gpu.queue.write_buffer(&vectors, 4 * u64::from(at), bytemuck::cast_slice(&values));
+            gpu.queue.write_buffer(&resident.vectors, 4 * u64::from(at), bytemuck::cast_slice(&values));
         }
         for (index, packed) in staying() {
             let mut first = 0;
@@ -54,7 +61,7 @@ impl Resident {
                 while row < part.rows {
                     let rows = row..(row + at_once).min(part.rows);
                     let planes = read_rows(model, &tensor, &packed.packing, rows.clone()).await?;
-                    write_rows(gpu, packed, &shards[index], first + row, &planes);
+                    write_rows(gpu, packed, &resident.shards[index], first + row, &planes);
                     // Sends what was written on its way, so that it does not pile up in memory.
                     gpu.queue.submit([]);
                     gpu.check()?;
@@ -69,37 +76,33 @@ impl Resident {
         gpu.check()?;
         // Vectors, and what fills shards up, are not counted one by one.
         progress(all, all);
-        let pages = manifest.pools.iter().map(|pool| Pages::new(pool.pages)).collect();
-        Ok(Self { shards, pages, vectors })
+        Ok(resident)
     }
-}
 
-/// Sets all memory aside before the first byte is read, so that what does not fit costs no reading. What was set aside
-/// before the memory ran out is given back.
-async fn allocate(
-    gpu: &Gpu,
-    manifest: &Manifest,
-) -> Result<(wgpu::Buffer, Vec<Vec<wgpu::Buffer>>), GpuError> {
-    let bytes = 4 * u64::from(manifest.vector_floats);
-    let (vectors, outcome) = gpu.allocate("vectors", bytes, || gpu.storage("vectors", bytes));
-    let (vectors, mut unknown) = (vectors?, Vec::from_iter(outcome.now()?));
-    let mut all = Vec::new();
-    for packed in &manifest.packed {
-        let name = &packed.parts[0].tensor;
-        let mut buffers = Vec::new();
-        let shared = packed.residency != Residency::Rows;
-        for shard in packed.shards.iter().filter(|_| shared) {
-            let what = format!("`{name}`");
-            let (buffer, outcome) = gpu.allocate(what, shard.bytes, || gpu.storage(name, shard.bytes));
-            buffers.push(buffer?);
-            unknown.extend(outcome.now()?);
+    /// Sets all memory aside before the first byte is read, so that what does not fit costs no reading. What was set aside
+    /// before the memory ran out is given back.
+    async fn allocate(gpu: &Gpu, manifest: &Manifest) -> Result<Self, GpuError> {
+        let bytes = 4 * u64::from(manifest.vector_floats);
+        let (vectors, outcome) = gpu.allocate("vectors", bytes, || gpu.storage("vectors", bytes));
+        let mut unknown = Vec::from_iter(outcome.now()?);
+        let pages = manifest.pools.iter().map(|pool| Pages::new(pool.pages)).collect();
+        let mut resident = Self { shards: Vec::new(), pages, vectors: vectors? };
+        for packed in &manifest.packed {
+            let name = &packed.parts[0].tensor;
+            resident.shards.push(Vec::new());
+            let shared = packed.residency != Residency::Rows;
+            for shard in packed.shards.iter().filter(|_| shared) {
+                let what = format!("`{name}`");
+                let (buffer, outcome) = gpu.allocate(what, shard.bytes, || gpu.storage(name, shard.bytes));
+                resident.shards.last_mut().expect("one was added").push(buffer?);
+                unknown.extend(outcome.now()?);
+            }
         }
-        all.push(buffers);
+        for outcome in unknown {
+            outcome.known().await?;
+        }
+        Ok(resident)
     }
-    for outcome in unknown {
-        outcome.known().await?;
-    }
-    Ok((vectors, all))
 }
 
 /// The planes of some rows.

@@ -22,6 +22,13 @@ pub(crate) struct RowTables {
     numbers: wgpu::Buffer,
 }
 
+/// See [`GpuState`](crate::GpuState)'s.
+impl Drop for RowTables {
+    fn drop(&mut self) {
+        self.tables.iter().for_each(|(_, buffer)| buffer.destroy());
+    }
+}
+
 impl RowTables {
     /// Room for the rows of steps of up to `most_rows` tokens; nothing, if no table stays in the file.
     pub(crate) fn new(gpu: &Gpu, manifest: &Manifest, most_rows: u32) -> Result<Option<Self>, GpuError> {
