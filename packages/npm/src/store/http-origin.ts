@@ -91,7 +91,7 @@ export class HttpOrigin implements Origin {
 
 /** The SHA-256 an answer promises: in its address (Ollama's blobs), or as its ETag. */
 export function digestIn(url: string, response: { headers: Headers; url?: string }, etagIsHash: boolean): string | undefined {
-  const named = /sha256[:-]([0-9a-f]{64})(?![0-9a-f])/i.exec(decodeURIComponent(url));
+  const named = /sha256(?::|-|%3a)([0-9a-f]{64})(?![0-9a-f])/i.exec(url);
   if (named) return named[1]!.toLowerCase();
   // Hugging Face says the digest of a large file here, and proxies of it pass it on.
   const linked = digestOfEtag(response.headers.get("X-Linked-ETag"));

@@ -1,7 +1,7 @@
 // Names: what people call a model file, and what its files are called on disk.
 //
 // A model file `name` is three files: `KEY.file` when whole, `KEY.part` before that, and the record `KEY.json`.
-// Only a whole file ever gets the first name, so it can be told apart even when its record is lost.
+// Only a whole file ever gets the first name.
 
 import { Sha256 } from "./sha256.js";
 

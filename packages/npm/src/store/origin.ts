@@ -23,18 +23,20 @@ export interface Origin {
 /** A file the user picked, or any other `Blob`. Picked again after a reload, it goes on where it stopped. */
 export class BlobOrigin implements Origin {
   readonly #blob: Blob;
+  readonly #validator: string;
 
   constructor(blob: Blob) {
     this.#blob = blob;
+    const { name, lastModified } = blob as Partial<File>;
+    // A blob without a date may be anything of that size, so what is stored of another is not continued.
+    this.#validator = lastModified === undefined ? `blob:${crypto.randomUUID()}` : `file:${name}:${lastModified}`;
   }
 
   async open(offset: number): Promise<OriginReply> {
-    const file = this.#blob as Partial<File>;
     return {
       offset,
       bytes: this.#blob.size,
-      // A blob without a date may be anything of that size, so its part-file must not be continued.
-      validator: file.lastModified === undefined ? `blob:${crypto.randomUUID()}` : `file:${file.name}:${this.#blob.size}:${file.lastModified}`,
+      validator: this.#validator,
       body: this.#blob.slice(offset).stream() as ReadableStream<Uint8Array>,
     };
   }
