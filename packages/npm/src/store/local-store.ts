@@ -9,6 +9,7 @@ import { StoreError, cancelled, hasCode } from "./error.js";
 import type { ByteRange } from "./error.js";
 import type { FileReading, StoreFiles, StoreSpace } from "./files.js";
 import { HttpOrigin } from "./http-origin.js";
+import { takeSoon } from "./locks.js";
 import type { Release, StoreLocks } from "./locks.js";
 import { keyOf, keysIn, nameOfUrl } from "./names.js";
 import type { Origin } from "./origin.js";
@@ -153,7 +154,7 @@ export class LocalModelStore implements ModelStore {
 
   async delete(name: string): Promise<void> {
     const key = keyOf(name);
-    const release = await this.#locks.attempt(this.#lockOf(key), "exclusive");
+    const release = await takeSoon(this.#locks, this.#lockOf(key), "exclusive");
     if (!release) throw new StoreError("storage.busy", `\`${name}\` is being read or written, here or in another tab`, { file: name });
     try {
       await this.#shelf.remove(key);
@@ -274,7 +275,7 @@ export class LocalModelStore implements ModelStore {
 
   async #repair(name: string, damaged: ByteRange[], options: VerifyOptions, signal: AbortSignal): Promise<void> {
     if (!options.repair) throw corrupt(name, damaged);
-    const release = await this.#locks.attempt(this.#lockOf(keyOf(name)), "exclusive");
+    const release = await takeSoon(this.#locks, this.#lockOf(keyOf(name)), "exclusive");
     if (!release) throw new StoreError("storage.busy", `\`${name}\` is damaged and cannot be repaired while it is read, here or in another tab`, { file: name, damaged });
     try {
       const { record, data } = await this.#shelf.complete(name);
@@ -301,8 +302,7 @@ export class LocalModelStore implements ModelStore {
   }
 
   async #openComplete(name: string, { anySize = false } = {}): Promise<{ record: StoreRecord; file: FileReading; release: Release }> {
-    const lock = this.#lockOf(keyOf(name));
-    const release = await this.#locks.attempt(lock, "shared");
+    const release = await takeSoon(this.#locks, this.#lockOf(keyOf(name)), "shared");
     if (!release) throw new StoreError("storage.busy", `\`${name}\` is being written, here or in another tab`, { file: name });
     try {
       const { record, data } = await this.#shelf.complete(name);

@@ -13,6 +13,25 @@ export interface StoreLocks {
   wait(name: string, mode: LockMode, signal?: AbortSignal): Promise<Release>;
 }
 
+// A lock that was released a moment ago, in another thread, may not be free here yet.
+const GRACE = 500;
+
+/** Takes the lock if it is free or about to be; undefined when somebody keeps it. */
+export async function takeSoon(locks: StoreLocks, name: string, mode: LockMode): Promise<Release | undefined> {
+  const now = await locks.attempt(name, mode);
+  if (now) return now;
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(), GRACE);
+  try {
+    return await locks.wait(name, mode, limit.signal);
+  } catch (error) {
+    if (limit.signal.aborted) return undefined;
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Web Locks: held across tabs, and released by the browser when a tab goes away. */
 export class WebLocks implements StoreLocks {
   attempt(name: string, mode: LockMode): Promise<Release | undefined> {
