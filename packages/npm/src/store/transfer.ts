@@ -2,7 +2,8 @@
 //
 // Bytes are written where they belong as they come, hashed on the way, and flushed with the record at the end of
 // every part and at least once a second. When the connection breaks the next request starts at the byte after the
-// last one written, so nothing is fetched twice; after a crash at most the last second is.
+// last one written, so nothing is fetched twice but what the browser had buffered and dropped; after a crash, at most
+// the last second is.
 
 import { StoreError, cancelled, hasCode, quota } from "./error.js";
 import type { FileWriter, StoreFiles } from "./files.js";

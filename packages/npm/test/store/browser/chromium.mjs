@@ -27,7 +27,12 @@ const failed = await runChecks({
   async restart() {
     await context.close();
     context = await launch();
-    return true;
+  },
+  async limitRoom(page, origin, quotaSize) {
+    const session = await context.newCDPSession(page);
+    await session.send("Storage.overrideQuotaForOrigin", quotaSize === undefined ? { origin } : { origin, quotaSize });
+    // The override lasts as long as the session.
+    return session;
   },
   stop: () => context.close(),
 });

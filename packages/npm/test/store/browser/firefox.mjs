@@ -26,8 +26,8 @@ const failed = await runChecks({
   async restart() {
     await browser.close();
     browser = await launch();
-    return true;
   },
+  limitRoom: async () => false,
   stop: () => browser.close(),
 });
 await rm(profile, { recursive: true, force: true });

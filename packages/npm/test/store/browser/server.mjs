@@ -101,8 +101,10 @@ export class TestServer {
       if (file.pause) await sleep(file.pause);
     }
     if (cut !== Infinity || log.sent < end - start) {
-      // Ending the socket, rather than destroying it, lets what was written and counted reach the browser.
-      return response.socket?.end();
+      // A browser drops what it has buffered when the line goes dead. The pause lets it hand everything on first, so
+      // that the bytes counted here are the bytes the page saw.
+      await sleep(500);
+      return response.destroy();
     }
     response.end();
   }
