@@ -87,7 +87,7 @@ describe("a broken connection", () => {
 
   test("that brings nothing is given up, and the bytes are kept", async () => {
     const server = new FakeServer(CONTENT);
-    server.breaks = [3000, 0, 0, 0, 0];
+    server.breaks = [3000, 0, 0, 0];
     const { store } = makeStore(server);
     const error = await failure(store.download(URL_1));
     expect(error.code).toBe("network.failed");
@@ -152,7 +152,7 @@ describe("a broken connection", () => {
 describe("a file that changes on its server", () => {
   test.each([true, false])("starts again (If-Range heeded: %s)", async (heeds) => {
     const server = new FakeServer(CONTENT);
-    server.breaks = [4000, 0, 0, 0, 0];
+    server.breaks = [4000, 0, 0, 0];
     const fetching = async (url: unknown, init?: RequestInit) => {
       const headers = new Headers(init?.headers);
       if (!heeds) headers.delete("If-Range");
@@ -168,7 +168,7 @@ describe("a file that changes on its server", () => {
 
   test("becoming shorter than what is stored starts again", async () => {
     const server = new FakeServer(CONTENT, undefined);
-    server.breaks = [4000, 0, 0, 0, 0];
+    server.breaks = [4000, 0, 0, 0];
     const { store } = makeStore(server);
     await failure(store.download(URL_1));
     server.bytes = noise(2000, 7);
@@ -186,7 +186,7 @@ describe("a file that changes on its server", () => {
 
   test("a crash right after starting again mixes nothing", async () => {
     const server = new FakeServer(CONTENT);
-    server.breaks = [4000, 0, 0, 0, 0];
+    server.breaks = [4000, 0, 0, 0];
     const { store, files } = makeStore(server);
     await failure(store.download(URL_1));
     server.bytes = noise(CONTENT.length, 7);
@@ -236,7 +236,7 @@ describe("resuming after a crash", () => {
 
   test("a part file shorter than its record goes back to the last part that is there", async () => {
     const server = new FakeServer(CONTENT);
-    server.breaks = [5 * PART + 10, 0, 0, 0, 0];
+    server.breaks = [5 * PART + 10, 0, 0, 0];
     const { store, files } = makeStore(server);
     await failure(store.download(URL_1));
     files.contents.set(PART_FILE, CONTENT.slice(0, 3 * PART + 5));
@@ -247,7 +247,7 @@ describe("resuming after a crash", () => {
 
   test("a damaged record means a fresh start", async () => {
     const server = new FakeServer(CONTENT);
-    server.breaks = [5000, 0, 0, 0, 0];
+    server.breaks = [5000, 0, 0, 0];
     const { store, files } = makeStore(server);
     await failure(store.download(URL_1));
     await files.writeText(RECORD, (await files.readText(RECORD))!.slice(0, 50));

@@ -73,7 +73,7 @@ export class FakeServer {
 }
 
 /** Bytes that look random and are the same each time. */
-export function noise(length: number, seed = 1): Uint8Array {
+export function noise(length: number, seed = 1): Uint8Array<ArrayBuffer> {
   let x = seed;
   return Uint8Array.from({ length }, () => {
     x = (Math.imul(x, 1664525) + 1013904223) >>> 0;

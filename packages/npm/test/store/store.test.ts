@@ -80,7 +80,7 @@ describe("reading", () => {
     expect((await store.list())[0]!.complete).toBe(false);
 
     const server = new FakeServer(CONTENT);
-    server.breaks = [3000, 0, 0, 0, 0];
+    server.breaks = [3000, 0, 0, 0];
     const half = makeStore(server);
     await failure(half.store.download(URL_1));
     expect((await failure(half.store.source(NAME))).code).toBe("storage.missing");
@@ -221,7 +221,7 @@ describe("deleting", () => {
     expect(files.contents.size).toBe(0);
     await store.delete(NAME);
     const server = new FakeServer(CONTENT);
-    server.breaks = [3000, 0, 0, 0, 0];
+    server.breaks = [3000, 0, 0, 0];
     const half = makeStore(server);
     await failure(half.store.download(URL_1));
     await half.store.delete(NAME);
