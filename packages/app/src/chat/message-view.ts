@@ -53,7 +53,7 @@ export class MessageView {
     this.grow();
     const { state, error } = this.#message;
     this.element.dataset.state = state;
-    this.element.toggleAttribute("aria-busy", state === "writing");
+    this.element.setAttribute("aria-busy", String(state === "writing"));
     if (before.count !== place.count || before.index !== place.index || !this.#footer.hasChildNodes() || state !== "writing") {
       this.#showFooter();
     }

@@ -37,7 +37,7 @@ export function openSettings(preferences: Preferences, chat: ChatController, hos
       ),
       section(
         "Replies",
-        make("label", { class: "check spread" }, make("span", {}, make("span", {}, "Think first"), help("Better answers to hard questions, later.")), think),
+        make("label", { class: "check spread" }, make("span", {}, make("span", {}, "Think first"), help("Slower, and better at hard questions.")), think),
         ...fields.map((field) => numberField(field, preferences)),
         make("div", { class: "row end" }, button("Reset to defaults", () => {
           preferences.reset();

@@ -2,7 +2,7 @@
 
 import type { Engine } from "rullama";
 import type { ModelHost } from "../model/host";
-import { bytes, count, parameters } from "../text/format";
+import { binaryBytes, bytes, count, parameters } from "../text/format";
 import { button } from "../ui/button";
 import { make, refill, type Child } from "../ui/dom";
 import { LIMITS, type AdapterFacts, type Support } from "./adapter";
@@ -61,7 +61,7 @@ export class DeviceView {
 }
 
 function adapterCard({ name, fallback, features, limits }: AdapterFacts): HTMLElement {
-  const sized = (limit: string, value: number) => (/Size$/.test(limit) ? bytes(value) : count(value));
+  const sized = (limit: string, value: number) => (/Size$/.test(limit) ? binaryBytes(value) : count(value));
   return make(
     "div",
     { class: "card" },

@@ -16,6 +16,13 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }
 
+/** A size in the binary units that limits of graphics processors are round in. */
+export function binaryBytes(count: number): string {
+  const unit = count >= 2 ** 30 ? 3 : count >= 2 ** 20 ? 2 : count >= 1024 ? 1 : 0;
+  const value = count / 1024 ** unit;
+  return `${Number.isInteger(value) ? value : value.toFixed(1)} ${["B", "KiB", "MiB", "GiB"][unit]}`;
+}
+
 export function bytesPerSecond(rate: number): string {
   return `${bytes(rate)}/s`;
 }

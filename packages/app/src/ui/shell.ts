@@ -93,7 +93,7 @@ export class Shell {
         }
       });
     });
-    this.#route();
+    this.#route(true);
   }
 
   #to(hash: string): void {
@@ -110,7 +110,7 @@ export class Shell {
     this.#chatView.composer.input.focus();
   }
 
-  #route(): void {
+  #route(first = false): void {
     const { chat, support, library } = this.#parts;
     const [, page, id] = location.hash.split("/");
     this.#drawer(false);
@@ -135,6 +135,10 @@ export class Shell {
     }
     this.#sidebar.setPage(location.hash);
     this.#showHeader();
+    // Whoever works by keyboard or ear goes on where the new page begins.
+    if (!first && this.#main.className !== "chatting") {
+      this.#main.focus();
+    }
   }
 
   #showChat(): void {

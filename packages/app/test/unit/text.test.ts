@@ -3,13 +3,14 @@ import { depths, summarise, ticks } from "../../src/device/statistics";
 import { route } from "../../src/offline/routes";
 import { DEFAULTS, FIELDS, readNumber, readSettings, type NumberField } from "../../src/state/settings";
 import { KNOWN_CODES, explain } from "../../src/text/errors";
-import { age, bytes, count, duration, parameters, plural, timeLeft, tokensPerSecond } from "../../src/text/format";
+import { age, binaryBytes, bytes, count, duration, parameters, plural, timeLeft, tokensPerSecond } from "../../src/text/format";
 import { Rate } from "../../src/text/rate";
 
 describe("numbers for people", () => {
   test("sizes", () => {
     expect([0, 999, 1000, 1_500_000, 123_456_789, 6.7e9].map(bytes)).toEqual(["0 B", "999 B", "1.0 KB", "1.5 MB", "123 MB", "6.7 GB"]);
     expect(bytes(Number.NaN)).toBe("unknown size");
+    expect([100, 32768, 134217728, 2 ** 31 - 4].map(binaryBytes)).toEqual(["100 B", "32 KiB", "128 MiB", "2.0 GiB"]);
   });
 
   test("times", () => {
