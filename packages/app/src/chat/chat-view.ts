@@ -1,6 +1,7 @@
 // The chat: the messages that are shown, and the field for the next.
 
 import type { HostState, ModelHost } from "../model/host";
+import { loadSteps } from "../model/load-steps";
 import { progressPanel } from "../model/progress-panel";
 import { tokensPerSecond } from "../text/format";
 import { button } from "../ui/button";
@@ -66,9 +67,10 @@ export class ChatView {
   update(): void {
     const conversation = this.#chat.conversation;
     const shown = path(conversation);
-    const known = new Set(shown.map(({ id }) => id));
+    const known = new Set(shown);
     for (const [id, view] of this.#views) {
-      if (!known.has(id)) {
+      // Also what another tab wrote anew, which is another object of the same id.
+      if (!known.has(view.message)) {
         view.element.remove();
         this.#views.delete(id);
       }
@@ -176,16 +178,7 @@ export class ChatView {
       case "busy":
         return refill(this.#welcome, progressPanel(this.#host));
       case "failed":
-        return refill(
-          this.#welcome,
-          errorBox(state.error, {
-            retry: { label: "Try again", run: retry },
-            reload: { label: "Load it again", run: retry },
-            models: { label: "Models", run: () => this.#go.models() },
-            settings: { label: "Settings", run: () => this.#go.settings() },
-            device: { label: "Device", run: () => this.#go.device() },
-          }),
-        );
+        return refill(this.#welcome, errorBox(state.error, loadSteps(this.#host, state.choice, state.error, this.#go)));
       case "ready":
         return refill(
           this.#welcome,

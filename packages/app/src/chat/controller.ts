@@ -39,7 +39,7 @@ export class ChatController {
     this.#host = host;
     this.#preferences = preferences;
     this.#current = newConversation(Date.now(), preferences.settings.system);
-    library.changed.on(() => this.#libraryChanged());
+    library.replaced.on((id) => this.#replaced(id));
     // A page that is hidden may be ended without another word.
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "hidden" && this.#writing) {
@@ -182,9 +182,10 @@ export class ChatController {
     const { conversation, message } = writing;
     let saved = performance.now();
     let first: number | undefined;
-    const started = performance.now();
+    let asked = performance.now();
     try {
       const engine = await unlessAborted(this.#host.ready(), signal);
+      asked = performance.now();
       message.model = engine.info.name;
       const reply = engine.chat(this.prompt(conversation, question), options(this.#preferences.settings, engine, signal));
       for await (const delta of reply) {
@@ -203,7 +204,8 @@ export class ChatController {
         }
       }
       const { usage, timings, finishReason } = await reply.result();
-      message.speed = { ...usage, ...timings };
+      // What people wait for is the first word, not the end of the prompt.
+      message.speed = { ...usage, promptMs: (first ?? asked) - asked, generateMs: timings.generateMs };
       message.cut = finishReason === "length" || undefined;
       message.state = "complete";
       this.#host.noteReply();
@@ -217,7 +219,7 @@ export class ChatController {
       }
       if (first !== undefined) {
         const generateMs = performance.now() - first;
-        message.speed = { promptTokens: 0, reusedTokens: 0, generatedTokens: writing.tokens, promptMs: first - started, generateMs };
+        message.speed = { promptTokens: 0, reusedTokens: 0, generatedTokens: writing.tokens, promptMs: first - asked, generateMs };
       }
     }
     message.content = message.content.trim();
@@ -230,9 +232,14 @@ export class ChatController {
     });
   }
 
-  #libraryChanged(): void {
-    const { id, messages } = this.#current;
-    if (messages.length > 0 && !this.#library.get(id)) {
+  /** Shows what another tab made of the conversation that is shown here. */
+  #replaced(id: string): void {
+    if (id !== this.#current.id) {
+      return;
+    }
+    if (this.#library.get(id)) {
+      this.changed.emit();
+    } else {
       this.open();
     }
   }

@@ -8,6 +8,8 @@ const CHANNEL = "rullama-conversations";
 
 export class Library {
   readonly changed = new Emitter();
+  /** Another tab changed the conversation of this id. */
+  readonly replaced = new Emitter<string>();
   readonly #conversations = new Map<string, Conversation>();
   readonly #database: ConversationDatabase | undefined;
   readonly #channel: BroadcastChannel | undefined;
@@ -87,5 +89,6 @@ export class Library {
       this.#conversations.delete(id);
     }
     this.changed.emit();
+    this.replaced.emit(id);
   }
 }

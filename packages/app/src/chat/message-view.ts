@@ -18,7 +18,7 @@ export interface MessageActions {
 
 export class MessageView {
   readonly element: HTMLElement;
-  readonly #message: ChatMessage;
+  readonly message: ChatMessage;
   readonly #actions: MessageActions;
   readonly #content: HTMLElement;
   readonly #thought: HTMLDetailsElement;
@@ -30,7 +30,7 @@ export class MessageView {
   #place: Place = { index: 0, count: 1, ids: [] };
 
   constructor(message: ChatMessage, actions: MessageActions) {
-    this.#message = message;
+    this.message = message;
     this.#actions = actions;
     const mine = message.role === "user";
     this.#content = make("div", { class: mine ? "content plain" : "content markdown" });
@@ -51,18 +51,18 @@ export class MessageView {
     const before = this.#place;
     this.#place = place;
     this.grow();
-    const { state, error } = this.#message;
+    const { state, error } = this.message;
     this.element.dataset.state = state;
     this.element.setAttribute("aria-busy", String(state === "writing"));
     if (before.count !== place.count || before.index !== place.index || !this.#footer.hasChildNodes() || state !== "writing") {
       this.#showFooter();
     }
-    refill(this.#problem, error && errorBox(error, this.#actions.steps(this.#message.id)));
+    refill(this.#problem, error && errorBox(error, this.#actions.steps(this.message.id)));
   }
 
   /** Shows what was added to the text since the last look. */
   grow(): void {
-    const { content, thought, state } = this.#message;
+    const { content, thought, state } = this.message;
     if (this.#markdown) {
       this.#markdown.update(content);
       this.#thought.hidden = !thought;
@@ -75,17 +75,17 @@ export class MessageView {
   }
 
   #showFooter(): void {
-    const { id, role, state } = this.#message;
+    const { id, role, state } = this.message;
     if (state === "writing") {
       return refill(this.#footer);
     }
     const actions: Child[] = [
       this.#place.count > 1 && this.#switch(),
-      iconButton("Copy", "copy", () => void copyText(this.#message.content).then(() => announce("Copied"))),
+      iconButton("Copy", "copy", () => void copyText(this.message.content).then(() => announce("Copied"))),
       role === "user"
         ? iconButton("Edit", "edit", () => this.#edit())
         : iconButton("Write another answer", "retry", () => this.#actions.regenerate(id)),
-      make("span", { class: "facts" }, facts(this.#message)),
+      make("span", { class: "facts" }, facts(this.message)),
     ];
     refill(this.#footer, ...actions);
   }
@@ -104,7 +104,7 @@ export class MessageView {
 
   #edit(): void {
     const input = make("textarea", { class: "input edit-input", "aria-label": "Edit the message", rows: 3 });
-    input.value = this.#message.content;
+    input.value = this.message.content;
     const close = () => {
       form.remove();
       this.#content.hidden = false;
@@ -115,7 +115,7 @@ export class MessageView {
       const text = input.value.trim();
       close();
       if (text !== "") {
-        this.#actions.edit(this.#message.id, text);
+        this.#actions.edit(this.message.id, text);
       }
     };
     const form = make(

@@ -25,7 +25,9 @@ export interface Speed {
   promptTokens: number;
   reusedTokens: number;
   generatedTokens: number;
+  /** Milliseconds until the first word. */
   promptMs: number;
+  /** Milliseconds from the end of the prompt to the end. */
   generateMs: number;
 }
 

@@ -57,8 +57,14 @@ export class ModelHost {
     return this.#state.kind === "ready" ? this.#state.engine : undefined;
   }
 
-  /** Loads a model in place of what is loaded. Fails only by the state: whoever follows it knows. */
-  async load(choice: ModelChoice): Promise<void> {
+  /**
+   * Loads a model in place of what is loaded; with another context size, if one is given, which then becomes the setting.
+   * Fails only by the state: whoever follows it knows.
+   */
+  async load(choice: ModelChoice, context?: number): Promise<void> {
+    if (context !== undefined) {
+      this.#preferences.change({ context });
+    }
     this.cancel();
     await this.#attempt?.done;
     await this.#unload();

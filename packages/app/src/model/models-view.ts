@@ -7,6 +7,7 @@ import { make, pickFiles, refill, type Child } from "../ui/dom";
 import { errorBox } from "../ui/error-box";
 import { notifyError } from "../ui/notices";
 import type { ModelChoice, ModelHost } from "./host";
+import { loadSteps } from "./load-steps";
 import { groupStored } from "./parts";
 import { progressPanel } from "./progress-panel";
 import type { ServerModel } from "./server";
@@ -73,18 +74,8 @@ export class ModelsView {
         return refill(this.#now);
       case "busy":
         return refill(this.#now, progressPanel(host));
-      case "failed": {
-        const again = () => this.use(state.choice);
-        return refill(
-          this.#now,
-          errorBox(state.error, {
-            retry: { label: "Try again", run: again },
-            reload: { label: "Load it again", run: again },
-            settings: { label: "Settings", run: () => this.#go.settings() },
-            device: { label: "Device", run: () => this.#go.device() },
-          }),
-        );
-      }
+      case "failed":
+        return refill(this.#now, errorBox(state.error, loadSteps(host, state.choice, state.error, { device: this.#go.device, settings: this.#go.settings })));
       case "ready": {
         const { info } = state.engine;
         return refill(

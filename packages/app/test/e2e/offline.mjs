@@ -44,8 +44,8 @@ export async function offline(checks, app, server) {
 export function holdWorker() {
   const post = Worker.prototype.postMessage;
   Worker.prototype.postMessage = function (message, ...rest) {
-    if (message?.kind === "call") {
-      globalThis.engineWorker = { worker: this, call: message.id, name: message.name };
+    if (message?.kind === "call" && message.name === "chat") {
+      globalThis.engineWorker = { worker: this, call: message.id };
     }
     return post.call(this, message, ...rest);
   };
