@@ -1,10 +1,13 @@
 //! `cargo xtask web`: the npm package, built: the engine as wasm, the module that loads it, and the package's own code.
 
-use std::{env, fs, io, path::Path};
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     setup::WASM,
-    shell::{complain, output, root, run, say},
+    shell::{command, complain, output, root, run, say},
 };
 
 /// The most that a browser may have to download of the engine, compressed.
@@ -33,7 +36,7 @@ pub(crate) fn build() -> bool {
     let [wasm, bindings_folder, package_folder] =
         [&wasm, &bindings, &package].map(|path| path.display().to_string());
     let bundled = bindings.join("rullama_bg.wasm");
-    run(&["cargo", "build", "--package", "rullama-web", "--target", WASM, "--profile", "web"])
+    compile()
         && run(&["cargo", "run", "--quiet", "--package", "xtask-bindgen", "--", &wasm, &bindings_folder])
         && optimise(&bundled)
         && clear(&dist)
@@ -42,8 +45,22 @@ pub(crate) fn build() -> bool {
         && report(&bundled)
 }
 
+/// Compiles the engine. Messages of panics name files; where these lie on this machine is nobody's business.
+fn compile() -> bool {
+    let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
+    let flags = [(cargo_home, "cargo"), (Some(root()), ".")]
+        .into_iter()
+        .filter_map(|(folder, name)| Some(format!("--remap-path-prefix={}={name}", folder?.display())));
+    // Cargo's own separator: folders may have spaces in their names.
+    let flags = flags.collect::<Vec<_>>().join("\x1f");
+    let words = ["cargo", "build", "--package", "rullama-web", "--target", WASM, "--profile", "web"];
+    say(&format!("$ {}", words.join(" ")));
+    command(&words).env("CARGO_ENCODED_RUSTFLAGS", flags).status().is_ok_and(|status| status.success())
+}
+
 /// The folder that cargo builds in, which holds this program two levels down.
-fn target() -> Option<std::path::PathBuf> {
+fn target() -> Option<PathBuf> {
     Some(env::current_exe().ok()?.parent()?.parent()?.to_owned())
 }
 

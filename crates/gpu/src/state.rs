@@ -611,3 +611,16 @@ impl GpuState {
         Ok(report)
     }
 }
+
+/// A browser frees buffers when it collects garbage, which it does not do for want of GPU memory. So what is large is given
+/// back here; what is under way ends first.
+impl Drop for GpuState {
+    fn drop(&mut self) {
+        for (keys, values) in &self.caches {
+            keys.destroy();
+            values.destroy();
+        }
+        self.output.destroy();
+        self.read.destroy();
+    }
+}

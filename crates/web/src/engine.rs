@@ -113,6 +113,7 @@ async fn load(
     // Kernels are made in two stages: those that answer known cases before anything is uploaded, and the model's own.
     tell("compile", 0, 2);
     let gpu = Gpu::open(&request.gpu()).await.map_err(failure)?;
+    let opened = Opened(Some(gpu.clone()));
     let mut tested = false;
     let mut uploaded = |done, all| {
         if !std::mem::replace(&mut tested, true) {
@@ -124,7 +125,25 @@ async fn load(
     let engine = engine.map_err(|error| thrown.failure(error))?;
     let session = warm_up(&engine).await.map_err(|error| thrown.failure(error))?;
     tell("compile", 2, 2);
+    opened.keep();
     Ok(WebEngine { engine, file, thrown, warm: RefCell::new(Some(session)) })
+}
+
+/// A GPU that goes away when loading fails or is cancelled: a browser would free what is on it whenever it likes.
+struct Opened(Option<Gpu>);
+
+impl Opened {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(gpu) = &self.0 {
+            gpu.destroy();
+        }
+    }
 }
 
 async fn open(sources: Vec<JsByteSource>, thrown: &Thrown) -> Result<Model, rullama_gguf::ModelError> {

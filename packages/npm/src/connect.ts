@@ -5,18 +5,12 @@ import { RullamaError } from "./errors.js";
 import { line, type Answer } from "./protocol.js";
 import { Service } from "./service.js";
 
-/** A line to an engine, and how to make it go away. */
-export interface Connection {
-  caller: Caller;
-  end(): void;
-}
-
-export function connect(where: boolean | "blob" | Worker): Connection {
+/** A line to an engine that has no model yet. Breaking it ends the engine. */
+export function connect(where: boolean | "blob" | Worker): Caller {
   if (where === false) {
     const [here, there] = line();
     new Service(there);
-    const caller = new Caller(here);
-    return { caller, end: () => here.close() };
+    return new Caller(here);
   }
   const worker = typeof where === "object" ? where : where === "blob" ? blobWorker() : ownWorker();
   const caller = new Caller({
@@ -34,7 +28,7 @@ export function connect(where: boolean | "blob" | Worker): Connection {
   worker.addEventListener("messageerror", () => {
     caller.break(new RullamaError("worker.failed", "the engine's worker sent something unreadable"));
   });
-  return { caller, end: () => worker.terminate() };
+  return caller;
 }
 
 function ownWorker(): Worker {

@@ -2,12 +2,12 @@
 
 import type { Caller } from "./caller.js";
 import { Completions } from "./completions.js";
-import { connect, type Connection } from "./connect.js";
+import { connect } from "./connect.js";
 import { RullamaError } from "./errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
 import type { LoadParams } from "./protocol.js";
 import { Reply } from "./reply.js";
-import { describe } from "./source/open.js";
+import { absolute, describe } from "./source/open.js";
 import type { ChatOptions, EngineInfo, GenerateOptions, LoadOptions, Message, ModelSource } from "./types.js";
 
 /** The conversation that {@link Engine.chat} and {@link Engine.generate} share. */
@@ -43,15 +43,15 @@ export class Engine {
    */
   readonly chat: Chat;
 
-  readonly #connection: Connection;
+  readonly #caller: Caller;
   #sessions = SHARED_SESSION + 1;
   #unloaded: Promise<void> | undefined;
 
-  private constructor(connection: Connection, info: EngineInfo) {
-    this.#connection = connection;
+  private constructor(caller: Caller, info: EngineInfo) {
+    this.#caller = caller;
     this.info = info;
     const chat = (messages: readonly Message[], options: ChatOptions = {}) =>
-      chatReply(connection.caller, SHARED_SESSION, messages, options);
+      chatReply(caller, SHARED_SESSION, messages, options);
     this.chat = Object.assign(chat, { completions: new Completions(chat, info.name) });
   }
 
@@ -65,58 +65,58 @@ export class Engine {
     if (signal?.aborted) {
       throw RullamaError.cancelled(signal.reason);
     }
-    const connection = connect(worker);
+    const caller = connect(worker);
     try {
       const params: LoadParams = {
-        sources: describe(source, (reader) => connection.caller.addReader(reader)),
+        sources: describe(source, (reader) => caller.addReader(reader)),
         options: JSON.stringify({ context, kv, memory, subgroups, self_test: selfTest }),
       };
       if (headers) {
         params.headers = headers;
       }
       if (wasm) {
-        params.wasm = wasm instanceof WebAssembly.Module ? wasm : new URL(wasm, globalThis.location?.href).href;
+        params.wasm = wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
       }
-      const info = await connection.caller.call("load", params, { signal, onEvent: (event) => onProgress?.(event) });
-      return new Engine(connection, info);
+      const info = await caller.call("load", params, { signal, onEvent: (event) => onProgress?.(event) });
+      return new Engine(caller, info);
     } catch (thrown) {
       const error = RullamaError.from(thrown);
-      connection.caller.break(error);
+      caller.break(error);
       throw error;
     }
   }
 
   /** Continues a text, or tokens, as they are: no conversation, no marks. */
   generate(prompt: string | readonly number[] | Uint32Array, options: GenerateOptions = {}): Reply {
-    return generateReply(this.#connection.caller, SHARED_SESSION, prompt, options);
+    return generateReply(this.#caller, SHARED_SESSION, prompt, options);
   }
 
   /** A conversation of its own, with a memory of its own on the GPU. */
   session(): Session {
-    return new Session(this.#connection.caller, this.#sessions++);
+    return new Session(this.#caller, this.#sessions++);
   }
 
   /** The tokens of a text. */
   tokenize(text: string, options: { bos?: boolean; special?: boolean } = {}): Promise<Uint32Array> {
     const { bos = false, special = true } = options;
-    return this.#connection.caller.call("tokenize", { text, bos, special });
+    return this.#caller.call("tokenize", { text, bos, special });
   }
 
   /** The text of tokens. */
   detokenize(ids: readonly number[] | Uint32Array, options: { special?: boolean } = {}): Promise<string> {
     const { special = true } = options;
-    return this.#connection.caller.call("detokenize", { ids: Uint32Array.from(ids), special });
+    return this.#caller.call("detokenize", { ids: Uint32Array.from(ids), special });
   }
 
   /** The prompt that a conversation becomes. */
   async render(messages: readonly Message[], options: ChatOptions = {}): Promise<string> {
     const params = { messages: messagesJson(messages), options: optionsJson(options) };
-    return this.#connection.caller.call("render", params);
+    return this.#caller.call("render", params);
   }
 
   /** Ends everything and gives the memory back. */
   unload(): Promise<void> {
-    const { caller } = this.#connection;
+    const caller = this.#caller;
     this.#unloaded ??= caller
       .call("unload", {})
       // A worker that does not answer any more is ended all the same.

@@ -10,7 +10,10 @@ let loaded: Promise<Runtime> | undefined;
 const listeners = new Set<(error: RullamaError) => void>();
 
 /** The module; from `location`, if it is not beside this file. */
-export function runtime(location?: string | WebAssembly.Module): Promise<Runtime> {
+export async function runtime(location?: string | WebAssembly.Module): Promise<Runtime> {
+  if (!("gpu" in navigator)) {
+    throw new RullamaError("device.unavailable", "this browser has no WebGPU, or the page is not a secure context");
+  }
   loaded ??= start(location).catch((cause: unknown) => {
     // The next attempt may find what this one did not.
     loaded = undefined;
@@ -24,8 +27,9 @@ async function start(location?: string | WebAssembly.Module): Promise<Runtime> {
   await (location === undefined ? init() : init({ module_or_path: location }));
   wasm.onPanic((text: string) => {
     const error = new RullamaError("internal", `the engine failed by a mistake of its own: ${text}`);
-    // What panicked cannot be called again; whoever loads a model next gets another instance.
-    loaded = undefined;
+    // What panicked cannot be called again, and a thread has but one instance. Another worker has another.
+    loaded = Promise.reject(error);
+    loaded.catch(() => {});
     listeners.forEach((listener) => listener(error));
   });
   return wasm;

@@ -112,9 +112,6 @@ export class Service {
   }
 
   async #load({ sources: sent, options, headers, wasm: location }: LoadParams, context: Context): Promise<EngineInfo> {
-    if (!("gpu" in navigator)) {
-      throw new RullamaError("device.unavailable", "this browser has no WebGPU, or the page is not a secure context");
-    }
     const { signal } = context;
     const tell = throttled((event) => context.tell(event));
     const wasm = await runtime(location);
@@ -144,6 +141,8 @@ export class Service {
       return this.#info();
     } catch (thrown) {
       sources.forEach((source) => source.close?.());
+      // Nobody will ask for anything else.
+      this.#forget();
       throw thrown;
     } finally {
       signal.removeEventListener("abort", abort);

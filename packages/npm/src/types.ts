@@ -160,6 +160,7 @@ export interface EngineInfo {
   vocabulary: number;
   layers: number;
   gpu: {
+    /** What the browser says of it, which may be nothing. */
     name: string;
     /** Lanes of the smallest and the largest subgroup, where they are used. */
     subgroups: [number, number] | null;

@@ -60,6 +60,8 @@ impl Resident {
         }
         gpu.poll(wgpu::PollType::Poll)?;
         gpu.check()?;
+        // Vectors, and what fills shards up, are not counted one by one.
+        progress(all, all);
         Ok(Self { shards, vectors })
     }
 }

@@ -34,7 +34,7 @@ const LARGEST_WHOLE = 64 << 20;
 /** Statuses below 500 with which a server asks to be tried again. */
 const PASSING = [408, 425, 429];
 
-/** Asks the server for the first byte, learns the length of the file from its answer, and reads ranges from then on. */
+/** Asks the server for the first bytes, learns the length of the file from its answer, and reads ranges from then on. */
 export async function httpSource(url: string, options: HttpOptions = {}): Promise<ByteSource> {
   const server = new Server(url, options);
   const opened = await server.open();
@@ -92,20 +92,20 @@ class Server {
   }
 
   async #openOnce(watch: Watch): Promise<Opened> {
-    const response = await this.#request("GET", watch, { range: "bytes=0-0" });
+    // Two bytes: some servers take a range that ends at 0 for one without an end.
+    const response = await this.#request("GET", watch, { range: "bytes=0-1" });
     if (response.status === 200) {
       return this.#whole(response, watch);
     }
-    await response.body?.cancel();
+    await discard(response);
     const range = contentRange(response.headers);
     const total = range?.total ?? number(response.headers.get("x-total-size")) ?? (await this.#head(watch));
     if (response.status === 416) {
       // An empty file has no first byte.
       return { length: total ?? 0 };
     }
-    const wrong = range?.first !== undefined && (range.first !== 0 || range.last !== 0);
-    if (total === undefined || wrong) {
-      throw this.#wrongRange(response, "bytes 0-0/LENGTH");
+    if (total === undefined || (range?.first ?? 0) !== 0) {
+      throw this.#wrongRange(response, "bytes 0-1/LENGTH");
     }
     return { length: total };
   }
@@ -125,7 +125,7 @@ class Server {
         `\`${this.#url}\` ignores Range requests: it answered 200 instead of 206, and the file is too large to be read whole`,
       );
     if (announced === undefined || announced > limit) {
-      await response.body?.cancel();
+      await discard(response);
       throw ignored();
     }
     const parts: Uint8Array[] = [];
@@ -178,7 +178,7 @@ class Server {
       const response = await this.#request("GET", watch, { range: `bytes=${first}-${last}` });
       const expected = `bytes ${first}-${last}/${total}`;
       if (response.status === 200) {
-        await response.body?.cancel();
+        await discard(response);
         const message = `\`${this.#url}\` ignores Range requests: it answered 200 instead of 206`;
         throw new RullamaError("source.range_ignored", message);
       }
@@ -224,11 +224,11 @@ class Server {
       throw this.#broken(error);
     }
     if (response.status >= 500 || PASSING.includes(response.status)) {
-      await response.body?.cancel();
+      await discard(response);
       throw new Passing(`HTTP status ${response.status}`);
     }
     if (!response.ok && response.status !== 416) {
-      await response.body?.cancel();
+      await discard(response);
       throw new RullamaError("source.status", `\`${this.#url}\` answered with HTTP status ${response.status}`);
     }
     return response;
@@ -348,6 +348,11 @@ class Watch {
     clearTimeout(this.#timer);
     this.#outer?.removeEventListener("abort", this.#end);
   }
+}
+
+/** Reads no more of an answer. Whether it came through does not matter then. */
+async function discard(response: Response): Promise<void> {
+  await response.body?.cancel().catch(() => {});
 }
 
 interface ContentRange {

@@ -47,7 +47,7 @@ function describeFile(file: FileSource, addReader: (reader: CustomSource) => num
 }
 
 /** An address that means the same to a worker, whose own may be another. */
-function absolute(url: string | URL): string {
+export function absolute(url: string | URL): string {
   try {
     return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
   } catch (cause) {

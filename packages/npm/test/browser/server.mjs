@@ -2,7 +2,7 @@
 //
 // A path of `/models/NAME` answers Range requests. Words in the query change that, each in its own way: see `ODDITIES`.
 
-import { readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,9 +30,12 @@ const EXTENSION_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eva
 
 const ODDITIES = ["whole", "hidden", "total", "broken", "missing", "changing", "wrong", "slow"];
 
-/** Starts the server. `origin` is its address; `requests` is what it was asked since it was last emptied. */
-export async function serve(extraFolders = {}) {
-  const folders = { ...FOLDERS, ...extraFolders };
+/**
+ * Starts the server. `origin` is its address; `requests` is what it was asked since it was last emptied; `folders` may be
+ * added to.
+ */
+export async function serve() {
+  const folders = { ...FOLDERS };
   const requests = [];
   /** How often each address was asked for. */
   const counts = new Map();
@@ -57,17 +60,13 @@ export async function serve(extraFolders = {}) {
     server.closeAllConnections();
     server.close();
   };
-  return { origin: `http://127.0.0.1:${port}`, requests, close };
+  return { origin: `http://127.0.0.1:${port}`, requests, folders, close };
 }
 
 async function answer(url, request, response, count, folders) {
   const [folder, ...rest] = url.pathname.split("/").filter(Boolean);
   if (!folder) {
-    const headers = { "content-type": "text/html" };
-    if (url.searchParams.has("extension")) {
-      headers["content-security-policy"] = EXTENSION_POLICY;
-    }
-    response.writeHead(200, headers);
+    response.writeHead(200, { "content-type": "text/html" });
     return response.end('<!doctype html><meta charset="utf-8"><title>rullama</title>');
   }
   if (folder === "favicon.ico") {
@@ -79,9 +78,13 @@ async function answer(url, request, response, count, folders) {
     const oddities = ODDITIES.filter((word) => url.searchParams.has(word));
     return answerModel(path, request, response, count, oddities);
   }
-  await stat(path);
-  response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream" });
-  response.end(await readFile(path));
+  const headers = { "content-type": TYPES[extname(path)] ?? "application/octet-stream" };
+  if (url.searchParams.has("extension")) {
+    headers["content-security-policy"] = EXTENSION_POLICY;
+  }
+  const content = await readFile(path);
+  response.writeHead(200, headers);
+  response.end(content);
 }
 
 async function answerModel(path, request, response, count, oddities) {

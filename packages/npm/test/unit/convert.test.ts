@@ -1,0 +1,181 @@
+// What goes into the engine and what comes out of it, converted.
+
+import { expect, test } from "vitest";
+
+import { Completions, type CompletionChunk } from "../../src/completions.js";
+import { RullamaError } from "../../src/errors.js";
+import { messageJson, messagesJson, optionsJson, readMessages } from "../../src/names.js";
+import { Reply } from "../../src/reply.js";
+import { describe as describeSource, fileName, splitUrls } from "../../src/source/open.js";
+import { passOnFeatures } from "../../src/subgroups.js";
+import type { ChatOptions, Delta, Message, ReplyResult } from "../../src/types.js";
+
+test("options have the engine's names, and unknown ones are left to it", () => {
+  const options = { maxTokens: 5, topK: 1, stop: ["a"], signal: new AbortController().signal, seed: undefined };
+  expect(JSON.parse(optionsJson(options))).toEqual({ max_tokens: 5, top_k: 1, stop: ["a"] });
+  expect(JSON.parse(optionsJson({ top_p: 1, other: 2 } as never))).toEqual({ top_p: 1, other: 2 });
+});
+
+test("messages survive the way there and back", () => {
+  const messages: Message[] = [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "", thought: "t", toolCalls: [{ function: { name: "f", arguments: { a: 1 } } }] },
+    { role: "tool", content: "1", toolName: "f", toolCallId: "i" },
+  ];
+  expect(messagesJson(messages)).toContain('"tool_calls"');
+  expect(readMessages(messagesJson(messages))).toEqual(messages);
+  expect(messageJson("hi")).toBe('{"role":"user","content":"hi"}');
+  expect(() => messagesJson("hi" as never)).toThrow(RullamaError);
+});
+
+test("the address of one part names all", () => {
+  expect(splitUrls("https://a.b/m-00001-of-00003.gguf?x=1")).toEqual([
+    "https://a.b/m-00001-of-00003.gguf?x=1",
+    "https://a.b/m-00002-of-00003.gguf?x=1",
+    "https://a.b/m-00003-of-00003.gguf?x=1",
+  ]);
+  expect(splitUrls("https://a.b/m.gguf")).toEqual(["https://a.b/m.gguf"]);
+  expect(fileName("https://a.b/c/m.gguf?download=true")).toBe("m.gguf");
+});
+
+test("sources are told apart", () => {
+  const readers: unknown[] = [];
+  const describe = (source: never) => describeSource(source, (reader) => readers.push(reader) - 1);
+  const custom = { length: 3, read: () => new Uint8Array(3) };
+  expect(describe("https://a.b/m.gguf" as never)).toEqual([{ kind: "url", url: "https://a.b/m.gguf" }]);
+  expect(describe(["https://a.b/1", new URL("https://a.b/2")] as never)).toHaveLength(2);
+  expect(describe(new Blob(["abc"]) as never)).toMatchObject([{ kind: "blob", name: "blob" }]);
+  expect(describe(new Uint8Array(3).subarray(1) as never)).toEqual([{ kind: "bytes", bytes: new Uint8Array(2) }]);
+  expect(describe(new ArrayBuffer(3) as never)).toEqual([{ kind: "bytes", bytes: new Uint8Array(3) }]);
+  expect(describe({ opfs: "a/b" } as never)).toEqual([{ kind: "opfs", path: "a/b" }]);
+  expect(describe(custom as never)).toEqual([{ kind: "page", reader: 0, name: "reader", length: 3 }]);
+  for (const nonsense of [1, null, {}, { length: -1, read() {} }, { length: 1 }]) {
+    expect(() => describe(nonsense as never)).toThrow(RullamaError);
+  }
+});
+
+test("errors keep the code of what they are made of", () => {
+  const made = RullamaError.from(Object.assign(new Error("m"), { code: "memory.too_large", largestContext: 7 }));
+  expect(made).toMatchObject({ name: "RullamaError", code: "memory.too_large", details: { largestContext: 7 } });
+  expect(RullamaError.from("text", "source.other")).toMatchObject({ code: "source.other", message: "text" });
+  expect(RullamaError.from(made)).toBe(made);
+});
+
+test("only the engine's devices get the features that wgpu leaves out", async () => {
+  const asked: unknown[] = [];
+  class GPUAdapter {
+    constructor(readonly features: ReadonlySet<string>) {}
+    async requestDevice(descriptor?: object): Promise<unknown> {
+      return asked.push(descriptor);
+    }
+  }
+  passOnFeatures({ GPUAdapter });
+  passOnFeatures({ GPUAdapter });
+  const adapter = new GPUAdapter(new Set(["subgroups", "shader-f16"]));
+  await adapter.requestDevice();
+  await adapter.requestDevice({ label: "theirs", requiredFeatures: [] });
+  await adapter.requestDevice({ label: "rullama", requiredFeatures: ["shader-f16"] });
+  await new GPUAdapter(new Set()).requestDevice({ label: "rullama" });
+  expect(asked).toEqual([
+    undefined,
+    { label: "theirs", requiredFeatures: [] },
+    { label: "rullama", requiredFeatures: ["shader-f16", "subgroups"] },
+    { label: "rullama", requiredFeatures: [] },
+  ]);
+  passOnFeatures({});
+});
+
+const RESULT: ReplyResult = {
+  text: "Hi",
+  thought: "Hm",
+  toolCalls: [{ function: { index: 0, name: "f", arguments: { a: 1 } } }],
+  ids: [1, 2, 3],
+  finishReason: "stop",
+  usage: { promptTokens: 10, reusedTokens: 4, generatedTokens: 3 },
+  timings: { promptMs: 2, generateMs: 4 },
+};
+
+/** Completions whose replies are all the same, and what they were asked. */
+function completions() {
+  const asked: { messages: readonly Message[]; options: ChatOptions }[] = [];
+  let left = false;
+  const deltas: Delta[] = [
+    { text: "", thought: "Hm", ids: [1] },
+    { text: "Hi", ids: [2] },
+    { text: "", toolCalls: RESULT.toolCalls, ids: [3] },
+  ];
+  const answer = (messages: readonly Message[], options: ChatOptions) => {
+    asked.push({ messages, options });
+    return new Reply(async (onDelta, signal) => {
+      signal.addEventListener("abort", () => (left = true));
+      deltas.forEach(onDelta);
+      return RESULT;
+    }, options.signal);
+  };
+  return { completions: new Completions(answer, "model"), asked, left: () => left };
+}
+
+test("a completion has OpenAI's shape", async () => {
+  const { completions: made, asked } = completions();
+  const completion = await made.create({
+    messages: [
+      { role: "user", content: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
+      { role: "assistant", content: null, tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: "{}" } }] },
+      { role: "tool", content: "1", tool_call_id: "c1" },
+    ],
+    max_tokens: 7,
+    logprobs: true,
+    reasoning_effort: "none",
+    user: "ignored",
+  });
+  expect(asked[0]?.messages).toMatchObject([
+    { role: "user", content: "ab" },
+    { role: "assistant", content: "", toolCalls: [{ id: "c1" }] },
+    { role: "tool", content: "1", toolCallId: "c1", toolName: "f" },
+  ]);
+  expect(asked[0]?.options).toEqual({ maxTokens: 7, topLogprobs: 0, think: false });
+  expect(completion).toMatchObject({
+    object: "chat.completion",
+    model: "model",
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: "Hi",
+          reasoning_content: "Hm",
+          tool_calls: [{ type: "function", function: { name: "f", arguments: '{"a":1}' } }],
+        },
+        finish_reason: "tool_calls",
+      },
+    ],
+    usage: { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13, prompt_tokens_details: { cached_tokens: 4 } },
+    timings: { prompt_per_second: 3000, generate_per_second: 750 },
+  });
+  await expect(made.create({ messages: [], n: 2 })).rejects.toMatchObject({ code: "option.out_of_range" });
+  await expect(made.create({} as never)).rejects.toMatchObject({ code: "chat.wrong_type" });
+});
+
+test("a streamed completion comes in OpenAI's chunks, and leaving it ends the reply", async () => {
+  const { completions: made, left } = completions();
+  const request = { messages: [], stream: true, stream_options: { include_usage: true } } as const;
+  const chunks: CompletionChunk[] = [];
+  for await (const chunk of await made.create({ ...request, messages: [] })) chunks.push(chunk);
+  expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1);
+  expect(chunks.map((chunk) => chunk.choices[0]?.delta)).toMatchObject([
+    { role: "assistant", content: "" },
+    { reasoning_content: "Hm" },
+    { content: "Hi" },
+    { tool_calls: [{ index: 0, function: { name: "f" } }] },
+    {},
+    // Usage comes alone.
+    ...([undefined] as never[]),
+  ]);
+  expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe("tool_calls");
+  expect(chunks.at(-1)?.usage?.total_tokens).toBe(13);
+
+  const early = completions();
+  for await (const _ of await early.completions.create({ ...request, messages: [] })) break;
+  expect(early.left()).toBe(true);
+  expect(left()).toBe(true);
+});

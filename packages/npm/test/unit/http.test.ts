@@ -1,0 +1,218 @@
+// Reading from servers, good and bad. The server is a function: what a browser does besides is tested in browsers.
+
+import { describe, expect, test } from "vitest";
+
+import { RullamaError } from "../../src/errors.js";
+import { httpSource, type HttpOptions } from "../../src/source/http.js";
+
+const FILE = Uint8Array.from({ length: 1000 }, (_, index) => index % 251);
+const URL = "https://example.org/model.gguf";
+
+type Handler = (range: [number, number] | undefined, count: number, init: RequestInit) => Response | Promise<Response>;
+
+/** Answers requests with `handler`, and otherwise as a good server does. */
+function server(handler: Handler = good): HttpOptions & { ranges: string[] } {
+  const ranges: string[] = [];
+  let count = 0;
+  const send = async (_url: unknown, init: RequestInit = {}) => {
+    const header = new Headers(init.headers).get("range") ?? undefined;
+    ranges.push(`${init.method} ${header ?? "all"}`);
+    const found = header ? /^bytes=(\d+)-(\d+)$/.exec(header) : null;
+    return handler(found ? [Number(found[1]), Number(found[2])] : undefined, count++, init);
+  };
+  return { fetch: send as typeof fetch, firstPause: 1, ranges };
+}
+
+function good(range: [number, number] | undefined): Response {
+  if (!range) {
+    return new Response(FILE, { headers: { "content-length": "1000" } });
+  }
+  const [first, last] = range;
+  const headers = { "content-range": `bytes ${first}-${last}/${FILE.length}` };
+  return new Response(FILE.slice(first, last + 1), { status: 206, headers });
+}
+
+async function failure(work: Promise<unknown>): Promise<RullamaError> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(RullamaError);
+  return error as RullamaError;
+}
+
+describe("a good server", () => {
+  test("gives any range, and only that is asked for", async () => {
+    const options = server();
+    const source = await httpSource(URL, options);
+    expect([source.length, source.name]).toEqual([1000, URL]);
+    for (const [offset, length] of [[0, 1000], [0, 1], [999, 1], [100, 300], [5, 0]] as const) {
+      expect(await source.read(offset, length)).toEqual(FILE.slice(offset, offset + length));
+    }
+    expect(options.ranges).toEqual([
+      "GET bytes=0-1",
+      "GET bytes=0-999",
+      "GET bytes=0-0",
+      "GET bytes=999-999",
+      "GET bytes=100-399",
+    ]);
+  });
+
+  test("is not asked for what it does not have", async () => {
+    const source = await httpSource(URL, server());
+    expect((await failure(source.read(990, 11))).code).toBe("source.out_of_range");
+  });
+
+  test("may hide Content-Range from other origins, if it tells the length otherwise", async () => {
+    const hiding = (header: Record<string, string>) =>
+      server((range, _count, { method }) => {
+        if (method === "HEAD") {
+          return new Response(null, { headers: { "content-length": "1000" } });
+        }
+        const [first, last] = range ?? [0, 0];
+        return new Response(FILE.slice(first, last + 1), { status: 206, headers: header });
+      });
+    for (const options of [hiding({ "x-total-size": "1000" }), hiding({})]) {
+      const source = await httpSource(URL, options);
+      expect(source.length).toBe(1000);
+      expect(await source.read(10, 20)).toEqual(FILE.slice(10, 30));
+    }
+  });
+
+  test("may send less than was asked for", async () => {
+    const source = await httpSource(
+      URL,
+      server((range) => good(range && [range[0], Math.min(range[1], range[0] + 99)])),
+    );
+    expect(await source.read(0, 1000)).toEqual(FILE);
+  });
+
+  test("counts the bytes that arrive", async () => {
+    let bytes = 0;
+    const source = await httpSource(URL, { ...server(), onBytes: (count) => (bytes += count) });
+    await source.read(0, 500);
+    expect(bytes).toBe(500);
+  });
+
+  test("may have an empty file", async () => {
+    const empty = () => new Response(null, { status: 416, headers: { "content-range": "bytes */0" } });
+    expect((await httpSource(URL, server(empty))).length).toBe(0);
+  });
+});
+
+describe("a connection that breaks", () => {
+  test("is continued where it stopped", async () => {
+    const options = server((range, count) => {
+      if (range && count > 0 && range[1] - range[0] > 100) {
+        const part = FILE.slice(range[0], range[0] + 100);
+        const body = new ReadableStream({
+          start: (controller) => controller.enqueue(part),
+          pull: (controller) => controller.error(new TypeError("network error")),
+        });
+        const headers = { "content-range": `bytes ${range[0]}-${range[1]}/${FILE.length}` };
+        return new Response(body, { status: 206, headers });
+      }
+      return good(range);
+    });
+    const source = await httpSource(URL, options);
+    // Ten breaks are more than a read may have without progress.
+    expect(await source.read(0, 1000)).toEqual(FILE);
+    expect(options.ranges.at(-1)).toBe("GET bytes=900-999");
+  });
+
+  test("does not matter where nothing more is wanted of the answer", async () => {
+    const options = server((range, count) => {
+      const body = new ReadableStream({ start: (controller) => controller.error(new TypeError("network error")) });
+      return count === 0 ? new Response(body, { status: 206, headers: { "content-range": "bytes 0-1/1000" } }) : good(range);
+    });
+    const source = await httpSource(URL, options);
+    expect(await source.read(0, 10)).toEqual(FILE.slice(0, 10));
+  });
+
+  test.each([429, 503])("is tried again after status %i", async (status) => {
+    const source = await httpSource(
+      URL,
+      server((range, count) => (count % 2 === 0 ? new Response(null, { status }) : good(range))),
+    );
+    expect(await source.read(0, 10)).toEqual(FILE.slice(0, 10));
+  });
+
+  test("is given up after five attempts", async () => {
+    const options = server(() => Promise.reject(new TypeError("Failed to fetch")));
+    const error = await failure(httpSource(URL, options));
+    expect([error.code, options.ranges.length]).toEqual(["source.connection", 5]);
+    expect(error.message).toContain("Failed to fetch");
+  });
+
+  test("counts as broken when it is silent", async () => {
+    const silent = server((_range, _count, { signal }) => {
+      return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+    });
+    const error = await failure(httpSource(URL, { ...silent, silence: 5 }));
+    expect([error.code, silent.ranges.length]).toEqual(["source.connection", 5]);
+  });
+});
+
+describe("what trying again does not mend", () => {
+  test("a file that is too large for a server without ranges", async () => {
+    const whole = server(() => good(undefined));
+    expect((await failure(httpSource(URL, { ...whole, largestWhole: 999 }))).code).toBe("source.range_ignored");
+    const source = await httpSource(URL, { ...whole, largestWhole: 1000 });
+    expect(await source.read(990, 10)).toEqual(FILE.slice(990));
+    // Nothing more is asked of it.
+    expect(whole.ranges.length).toBe(2);
+  });
+
+  test("a file of unknown length from a server without ranges", async () => {
+    const options = server(() => new Response(FILE));
+    expect((await failure(httpSource(URL, options))).code).toBe("source.range_ignored");
+  });
+
+  test.each([401, 404])("status %i", async (status) => {
+    const options = server(() => new Response(null, { status }));
+    expect([(await failure(httpSource(URL, options))).code, options.ranges.length]).toEqual(["source.status", 1]);
+  });
+
+  test("another range than the one asked for", async () => {
+    const source = await httpSource(
+      URL,
+      server((range, count) => good(range && count > 0 ? [range[0] + 1, range[1]] : range)),
+    );
+    expect((await failure(source.read(0, 10))).code).toBe("source.content_range");
+  });
+
+  test("more bytes than were asked for", async () => {
+    const source = await httpSource(
+      URL,
+      server((range) => {
+        const [first, last] = range ?? [0, 0];
+        const headers = { "content-range": `bytes ${first}-${last}/${FILE.length}` };
+        return new Response(FILE.slice(first, last + 2), { status: 206, headers });
+      }),
+    );
+    expect((await failure(source.read(0, 10))).code).toBe("source.content_range");
+  });
+
+  test("a file that changed", async () => {
+    const source = await httpSource(
+      URL,
+      server((range, count) => {
+        const [first, last] = range ?? [0, 0];
+        const headers = { "content-range": `bytes ${first}-${last}/${count === 0 ? 1000 : 1001}` };
+        return new Response(FILE.slice(first, last + 1), { status: 206, headers });
+      }),
+    );
+    expect((await failure(source.read(0, 10))).code).toBe("source.changed");
+  });
+
+  test("nobody wanting it any more", async () => {
+    const controller = new AbortController();
+    const options = server((range, _count, { signal }) => {
+      controller.abort();
+      return signal?.aborted ? Promise.reject(signal.reason) : good(range);
+    });
+    const error = await failure(httpSource(URL, { ...options, signal: controller.signal }));
+    expect([error.code, error.name]).toEqual(["cancelled", "AbortError"]);
+    expect(options.ranges.length).toBe(1);
+  });
+});
