@@ -133,6 +133,26 @@ export async function conversations(checks, app) {
     equal(await page.locator(".header-title").innerText(), "Renamed", "title");
   });
 
+  await checks.check("another tab shows the same conversations, and follows changes", async () => {
+    const other = await app.context.newPage();
+    await other.goto(page.url());
+    await other.waitForSelector(".message");
+    equal(await other.locator(".header-title").innerText(), "Renamed", "title in the other tab");
+    await other.hover(".conversation");
+    await other.click(".conversation .menu > summary");
+    await other.click(".menu-items >> text=Rename");
+    await other.fill("dialog input", "Renamed elsewhere");
+    await other.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed elsewhere");
+    await page.hover(".conversation");
+    await page.click(".conversation .menu > summary");
+    await page.click(".menu-items >> text=Rename");
+    await page.fill("dialog input", "Renamed");
+    await page.keyboard.press("Enter");
+    await other.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+    await other.close();
+  });
+
   await checks.check("export and import bring everything back", async () => {
     const saving = page.waitForEvent("download");
     await page.click('[aria-label="Export all conversations"]');

@@ -1,7 +1,7 @@
 // Ways to a model: by address with a stop on the way, from the store, by file, from the server.
 
 import { readFile } from "node:fs/promises";
-import { App, MODEL, MODEL_FILE } from "./app.mjs";
+import { App, MODEL, MODEL_FILE, PATIENCE } from "./app.mjs";
 import { assert, equal } from "./checks.mjs";
 
 export async function byAddress(checks, app, server) {
@@ -53,6 +53,21 @@ export async function byAddress(checks, app, server) {
     await page.click(`[aria-label="Check ${MODEL} for damage"]`);
     await page.waitForSelector("text=is as it was stored");
   });
+}
+
+export async function tooLarge(checks, browser, origin) {
+  const app = await App.open(browser, origin, { hash: "#/models", settings: { context: 262144 } });
+  const { page } = app;
+  await checks.check("a context that is too large is told, with one that fits to press", async () => {
+    const choosing = page.waitForEvent("filechooser");
+    await page.click("text=Choose a file");
+    await (await choosing).setFiles(MODEL_FILE);
+    await page.waitForSelector(".error-box", { timeout: PATIENCE });
+    const text = await page.locator(".error-box").innerText();
+    assert(/Load with [\d,]+ tokens/.test(text), text);
+    await app.shot("models-too-large");
+  });
+  await app.close();
 }
 
 export async function byFile(checks, browser, origin) {

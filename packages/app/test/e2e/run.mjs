@@ -12,7 +12,7 @@ import { Checks } from "./checks.mjs";
 import { device } from "./device.mjs";
 import { firefox } from "./firefox.mjs";
 import { markdown } from "./markdown.mjs";
-import { byAddress, byFile, equalTroubles, fromServer } from "./models.mjs";
+import { byAddress, byFile, equalTroubles, fromServer, tooLarge } from "./models.mjs";
 import { holdWorker, lostDevice, offline, withoutWebGpu } from "./offline.mjs";
 import { serve } from "./server.mjs";
 
@@ -53,6 +53,7 @@ async function inChromium() {
   await equalTroubles(checks, app, "in the main tab");
   await lostDevice(checks, app, browser);
   await app.close();
+  await tooLarge(checks, browser, server.origin);
   await byFile(checks, browser, server.origin);
   await fromServer(checks, browser, server);
   server.behaviour.api = true;
