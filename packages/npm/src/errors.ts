@@ -22,8 +22,12 @@ export type RullamaErrorCode =
   | "worker.failed"
   | (string & {});
 
-/** What an error says beyond its message, as far as it says something: `largestContext`, `bytes`. */
-export type ErrorDetails = Readonly<Record<string, number>>;
+/** What an error says beyond its message, as far as it says something. The store's errors say more; see `StoreError`. */
+export interface ErrorDetails {
+  readonly largestContext?: number;
+  readonly bytes?: number;
+  readonly [name: string]: unknown;
+}
 
 /** Everything that this package throws. */
 export class RullamaError extends Error {
@@ -45,7 +49,7 @@ export class RullamaError extends Error {
     }
     if (thrown instanceof Error) {
       const known = thrown as Error & { code?: unknown; largestContext?: unknown; bytes?: unknown };
-      const details: Record<string, number> = {};
+      const details: Record<string, unknown> = {};
       for (const name of ["largestContext", "bytes"] as const) {
         const value = known[name];
         if (typeof value === "number") {

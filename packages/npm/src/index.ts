@@ -7,3 +7,4 @@ export { Model, type ReadFunction, type Sampling } from "./compat.js";
 export type * from "./completions.js";
 export type { ByteSource } from "./source/types.js";
 export type * from "./types.js";
+export * from "./store/index.js";

@@ -1,0 +1,26 @@
+// Draws the PNG icons from public/icons/icon.svg with Chromium: `npm run icons`. Their results are kept in the repository,
+// because installing an app must not need this.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { chromium } from "playwright-core";
+
+const folder = new URL("../public/icons/", import.meta.url);
+const svg = await readFile(new URL("icon.svg", folder), "utf8");
+// Systems cut maskable icons to a shape of theirs: the ground reaches the edges, the sign stays in the middle.
+const maskable = svg
+  .replace(/rx="\d+"/, "")
+  .replace(/(<rect[^>]*>)/, '$1<g transform="translate(64 64) scale(0.75)">')
+  .replace("</svg>", "</g></svg>");
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+for (const [name, size, picture] of [
+  ["icon-192.png", 192, svg],
+  ["icon-512.png", 512, svg],
+  ["icon-maskable-512.png", 512, maskable],
+]) {
+  const page = await browser.newPage({ viewport: { width: size, height: size } });
+  await page.setContent(`<style>body{margin:0}svg{display:block;width:${size}px;height:${size}px}</style>${picture}`);
+  await writeFile(new URL(name, folder), await page.screenshot({ omitBackground: true }));
+  console.log(name);
+}
+await browser.close();

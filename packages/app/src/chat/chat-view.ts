@@ -1,0 +1,234 @@
+// The chat: the messages that are shown, and the field for the next.
+
+import type { HostState, ModelHost } from "../model/host";
+import { loadSteps } from "../model/load-steps";
+import { progressPanel } from "../model/progress-panel";
+import { tokensPerSecond } from "../text/format";
+import { button } from "../ui/button";
+import { make, refill } from "../ui/dom";
+import { errorBox, type Steps } from "../ui/error-box";
+import { announce, notify } from "../ui/notices";
+import { Composer } from "./composer";
+import type { ChatController, Writing } from "./controller";
+import { MessageView } from "./message-view";
+import { path, place, type ChatMessage } from "./tree";
+
+/** How near the end counts as at the end. */
+const NEAR = 80;
+
+export interface ChatNavigation {
+  models(): void;
+  device(): void;
+  settings(): void;
+  shown(id: string): void;
+}
+
+export class ChatView {
+  readonly element: HTMLElement;
+  readonly composer: Composer;
+  readonly #chat: ChatController;
+  readonly #host: ModelHost;
+  readonly #go: ChatNavigation;
+  readonly #views = new Map<string, MessageView>();
+  readonly #list = make("div", { class: "messages", role: "log", "aria-live": "off", "aria-label": "Conversation" });
+  readonly #welcome = make("div", { class: "welcome" });
+  readonly #scroller = make("div", { class: "scroller", tabindex: -1 });
+  readonly #latest = button("Latest", () => this.#toEnd(), { class: "latest", icon: "down" });
+  readonly #live = make("span", { class: "live-rate", "aria-hidden": "true" });
+  #frame = 0;
+  #follows = true;
+  #counted = 0;
+  #welcomed: { state: HostState; empty: boolean } | undefined;
+
+  constructor(chat: ChatController, host: ModelHost, go: ChatNavigation) {
+    this.#chat = chat;
+    this.#host = host;
+    this.#go = go;
+    this.composer = new Composer({
+      send: (text) => this.#send(text),
+      stop: () => void chat.stop(),
+    });
+    this.#scroller.append(this.#welcome, this.#list);
+    this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    this.#latest.hidden = true;
+    this.element = make(
+      "section",
+      { class: "chat", "aria-label": "Chat" },
+      this.#scroller,
+      make("div", { class: "chat-bottom" }, this.#latest, this.#live, this.composer.element),
+    );
+    chat.changed.on(() => this.update());
+    chat.grew.on((writing) => this.#grew(writing));
+    chat.finished.on((message) => this.#finished(message));
+    host.changed.on(() => this.update());
+    this.update();
+  }
+
+  update(): void {
+    const conversation = this.#chat.conversation;
+    const shown = path(conversation);
+    const known = new Set(shown);
+    for (const [id, view] of this.#views) {
+      // Also what another tab wrote anew, which is another object of the same id.
+      if (!known.has(view.message)) {
+        view.element.remove();
+        this.#views.delete(id);
+      }
+    }
+    shown.forEach((message, index) => {
+      let view = this.#views.get(message.id);
+      if (!view) {
+        view = new MessageView(message, this.#actions);
+        this.#views.set(message.id, view);
+      }
+      view.update(place(conversation, message.id));
+      if (this.#list.children[index] !== view.element) {
+        this.#list.insertBefore(view.element, this.#list.children[index] ?? null);
+      }
+    });
+    const writing = this.#chat.writing;
+    this.composer.setWriting(writing?.conversation === conversation);
+    this.#live.textContent = "";
+    this.#list.hidden = shown.length === 0;
+    this.#welcome.hidden = shown.length > 0 && this.#host.state.kind !== "busy";
+    this.#showWelcome(shown.length === 0);
+    void this.#measure();
+    if (this.#follows) {
+      this.#toEnd();
+    }
+  }
+
+  /** Another conversation is shown: begin at its end. */
+  reset(): void {
+    this.#follows = true;
+    this.#toEnd();
+  }
+
+  readonly #actions = {
+    edit: (id: string, text: string) => {
+      this.#follows = true;
+      void this.#chat.edit(id, text);
+    },
+    regenerate: (id: string) => {
+      this.#follows = true;
+      void this.#chat.regenerate(id);
+    },
+    show: (id: string) => {
+      this.#follows = false;
+      this.#chat.show(id);
+      this.#list.querySelector<HTMLElement>(`[data-id="${CSS.escape(id)}"] .switch button:not(:disabled)`)?.focus();
+    },
+    steps: (id: string): Steps => ({
+      retry: { label: "Try again", run: () => void this.#chat.regenerate(id) },
+      reload: { label: "Load the model and try again", run: () => void this.#chat.regenerate(id) },
+      models: { label: "Models", run: () => this.#go.models() },
+      settings: { label: "Settings", run: () => this.#go.settings() },
+      device: { label: "Device", run: () => this.#go.device() },
+    }),
+  };
+
+  #send(text: string): void {
+    const { state, atHand } = this.#host;
+    if (state.kind === "empty" && !atHand) {
+      this.composer.input.value = text;
+      notify("Choose a model first; your message waits here.", { label: "Models", run: () => this.#go.models() });
+      return;
+    }
+    this.#follows = true;
+    void this.#chat.send(text);
+    announce("The model is writing");
+    this.#go.shown(this.#chat.conversation.id);
+  }
+
+  #grew(writing: Writing): void {
+    if (writing.conversation !== this.#chat.conversation || this.#frame !== 0) {
+      return;
+    }
+    // In a hidden tab no frame comes; everything is shown at once when the tab is looked at again.
+    this.#frame = requestAnimationFrame(() => {
+      this.#frame = 0;
+      this.#views.get(writing.message.id)?.grow();
+      this.#live.textContent = writing.rate === undefined || this.#chat.writing !== writing ? "" : tokensPerSecond(writing.rate);
+      const context = this.#host.engine?.info.context;
+      if (context) {
+        this.composer.setMeter(this.#counted + writing.tokens, context);
+      }
+      if (this.#follows) {
+        this.#toEnd();
+      }
+    });
+  }
+
+  #finished(message: ChatMessage): void {
+    if (!this.#views.has(message.id)) {
+      return;
+    }
+    // Read once, when it is whole: a screen reader that follows every word says none of them.
+    announce(message.state === "failed" ? "The answer failed" : `${message.state === "stopped" ? "Stopped. " : ""}${message.content}`);
+  }
+
+  #showWelcome(empty: boolean): void {
+    const { state, atHand } = this.#host;
+    if (this.#welcomed?.state === state && this.#welcomed.empty === empty) {
+      return;
+    }
+    this.#welcomed = { state, empty };
+    const retry = () => atHand && void this.#host.load(atHand);
+    switch (state.kind) {
+      case "busy":
+        return refill(this.#welcome, progressPanel(this.#host));
+      case "failed":
+        return refill(this.#welcome, errorBox(state.error, loadSteps(this.#host, state.choice, state.error, this.#go)));
+      case "ready":
+        return refill(
+          this.#welcome,
+          empty && make("h1", {}, "What is on your mind?"),
+          empty && make("p", { class: "muted" }, `${state.label} is ready. It runs on this device, and only here.`),
+        );
+      case "empty":
+        return refill(
+          this.#welcome,
+          make("h1", {}, "A chat that stays with you"),
+          make("p", { class: "muted" }, "Gemma 4 runs in this tab, on your own graphics processor. No account, no server, no tracking."),
+          make(
+            "div",
+            { class: "row centre" },
+            atHand?.kind === "stored" && button(`Load ${atHand.names[0]?.replace(/\.gguf$/i, "")}`, retry, { kind: "primary" }),
+            button("Choose a model", () => this.#go.models(), { kind: atHand ? "plain" : "primary" }),
+          ),
+        );
+    }
+  }
+
+  /** Counts the tokens of what is shown, as the model counts them. */
+  async #measure(): Promise<void> {
+    const engine = this.#host.engine;
+    const conversation = this.#chat.conversation;
+    if (!engine || conversation.messages.length === 0) {
+      this.#counted = 0;
+      return this.composer.setMeter(undefined, 1);
+    }
+    const writing = this.#chat.writing;
+    const end = writing?.conversation === conversation ? writing.message.parent : undefined;
+    try {
+      const text = await engine.render(this.#chat.prompt(conversation, end ?? undefined));
+      const { length } = await engine.tokenize(text);
+      if (this.#chat.conversation === conversation && this.#host.engine === engine) {
+        this.#counted = length;
+        this.composer.setMeter(length + (this.#chat.writing?.tokens ?? 0), engine.info.context);
+      }
+    } catch {
+      this.composer.setMeter(undefined, 1);
+    }
+  }
+
+  #scrolled(): void {
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
+    this.#follows = scrollHeight - scrollTop - clientHeight < NEAR;
+    this.#latest.hidden = this.#follows;
+  }
+
+  #toEnd(): void {
+    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+  }
+}

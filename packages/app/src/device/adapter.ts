@@ -1,0 +1,65 @@
+// What the browser says of its graphics processor, without an engine.
+
+/** The parts of WebGPU that are read here; TypeScript's library does not know it everywhere yet. */
+interface Adapter {
+  readonly features: Iterable<string>;
+  readonly limits: Record<string, number>;
+  readonly info?: { vendor?: string; architecture?: string; device?: string; description?: string; isFallbackAdapter?: boolean };
+}
+
+interface Gpu {
+  requestAdapter(options?: { powerPreference?: string }): Promise<Adapter | null>;
+}
+
+/** Why there is no WebGPU. */
+export type Lack = "insecure" | "missing" | "no adapter";
+
+export type Support = { kind: "yes"; adapter: AdapterFacts } | { kind: "no"; lack: Lack };
+
+export interface AdapterFacts {
+  name: string;
+  fallback: boolean;
+  features: string[];
+  limits: Record<string, number>;
+}
+
+/** Limits that decide what runs, with what they mean. */
+export const LIMITS: readonly [string, string][] = [
+  ["maxBufferSize", "Largest buffer"],
+  ["maxStorageBufferBindingSize", "Largest binding"],
+  ["maxStorageBuffersPerShaderStage", "Buffers of a kernel"],
+  ["maxComputeWorkgroupStorageSize", "Shared memory of a workgroup"],
+  ["maxComputeInvocationsPerWorkgroup", "Lanes of a workgroup"],
+  ["maxComputeWorkgroupsPerDimension", "Workgroups of a dispatch"],
+];
+
+export async function findSupport(): Promise<Support> {
+  if (!globalThis.isSecureContext) {
+    return { kind: "no", lack: "insecure" };
+  }
+  const gpu = (navigator as unknown as { gpu?: Gpu }).gpu;
+  if (!gpu) {
+    return { kind: "no", lack: "missing" };
+  }
+  const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
+  if (!adapter) {
+    return { kind: "no", lack: "no adapter" };
+  }
+  const { info } = adapter;
+  const limits: Record<string, number> = {};
+  for (const [name] of LIMITS) {
+    const value = adapter.limits[name];
+    if (typeof value === "number") {
+      limits[name] = value;
+    }
+  }
+  return {
+    kind: "yes",
+    adapter: {
+      name: info?.description || [info?.vendor, info?.architecture].filter(Boolean).join(" "),
+      fallback: info?.isFallbackAdapter === true,
+      features: [...adapter.features].sort(),
+      limits,
+    },
+  };
+}

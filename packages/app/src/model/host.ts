@@ -1,0 +1,244 @@
+// The one model that is loaded, and the way there: fetched, stored, read, ready. Views follow `changed`.
+
+import { Engine, type FileSource, type LoadOptions, type ModelStore, type StoredModel } from "rullama";
+import { Emitter } from "../state/emitter";
+import type { Preferences } from "../state/preferences";
+import { Rate } from "../text/rate";
+import { partAddresses, shortName } from "./parts";
+
+/** What the user chose. */
+export type ModelChoice =
+  | { kind: "stored"; names: string[] }
+  | { kind: "address"; url: string; keep: boolean; name?: string; sha256?: string; bytes?: number }
+  | { kind: "files"; files: File[]; keep: boolean };
+
+export type StageName = "fetch" | "import" | "download" | "verify" | "upload" | "compile";
+
+/** Something under way that has a length. */
+export interface Stage {
+  name: StageName;
+  loaded: number;
+  /** 0 while nobody knows. */
+  total: number;
+  rate: Rate;
+}
+
+export type HostState =
+  | { kind: "empty" }
+  | { kind: "busy"; label: string; stages: Stage[]; keeps: boolean }
+  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice }
+  | { kind: "failed"; label: string; error: unknown; choice: ModelChoice };
+
+/** After these, what was loaded is of no use any more. */
+const FATAL = ["engine.unloaded", "worker.failed", "internal"];
+
+export class ModelHost {
+  /** The state became another one. */
+  readonly changed = new Emitter();
+  /** Something under way got further. */
+  readonly progressed = new Emitter();
+  readonly store: ModelStore | undefined;
+  readonly #preferences: Preferences;
+  #state: HostState = { kind: "empty" };
+  #attempt: { controller: AbortController; done: Promise<void> } | undefined;
+  #release: () => void = () => {};
+  #losses = 0;
+
+  constructor(store: ModelStore | undefined, preferences: Preferences) {
+    this.store = store;
+    this.#preferences = preferences;
+  }
+
+  get state(): HostState {
+    return this.#state;
+  }
+
+  get engine(): Engine | undefined {
+    return this.#state.kind === "ready" ? this.#state.engine : undefined;
+  }
+
+  /**
+   * Loads a model in place of what is loaded; with another context size, if one is given, which then becomes the setting.
+   * Fails only by the state: whoever follows it knows.
+   */
+  async load(choice: ModelChoice, context?: number): Promise<void> {
+    if (context !== undefined) {
+      this.#preferences.change({ context });
+    }
+    this.cancel();
+    await this.#attempt?.done;
+    await this.#unload();
+    const controller = new AbortController();
+    const done = this.#attemptLoad(choice, controller.signal);
+    this.#attempt = { controller, done };
+    await done;
+  }
+
+  cancel(): void {
+    this.#attempt?.controller.abort();
+  }
+
+  /** Gives the memory back. */
+  async unload(): Promise<void> {
+    this.cancel();
+    await this.#attempt?.done;
+    await this.#unload();
+    this.#become({ kind: "empty" });
+  }
+
+  /** What could be loaded without asking anybody: what failed before, or what was used last. */
+  get atHand(): ModelChoice | undefined {
+    if (this.#state.kind === "failed" || this.#state.kind === "ready") {
+      return this.#state.choice;
+    }
+    const names = this.store ? this.#preferences.lastModel : undefined;
+    return names && { kind: "stored", names };
+  }
+
+  /** The engine, when there is one: waits for one that is on its way, and brings back one that went. */
+  async ready(): Promise<Engine> {
+    if (this.#state.kind === "busy") {
+      await this.#attempt?.done;
+    } else if (this.#state.kind !== "ready" && this.atHand) {
+      await this.load(this.atHand);
+    }
+    // What was awaited changed it, which the compiler cannot know.
+    const state = this.#state as HostState;
+    if (state.kind === "ready") {
+      return state.engine;
+    }
+    throw state.kind === "failed" ? state.error : Object.assign(new Error("no model is loaded"), { code: "engine.unloaded" });
+  }
+
+  /** Learns how a reply ended. An engine comes back from one lost device by itself; from two it is loaded again. */
+  noteReply(error?: { code?: unknown }): void {
+    this.#losses = error?.code === "device.lost" ? this.#losses + 1 : 0;
+    const over = FATAL.includes(String(error?.code)) || this.#losses > 1;
+    if (this.#state.kind === "ready" && over) {
+      const { label, choice, engine } = this.#state;
+      void engine.unload();
+      this.#release();
+      this.#release = () => {};
+      this.#losses = 0;
+      this.#become({ kind: "failed", label, error, choice });
+    }
+  }
+
+  async #attemptLoad(choice: ModelChoice, signal: AbortSignal): Promise<void> {
+    const label = labelOf(choice);
+    const keeps = choice.kind !== "stored" && choice.keep;
+    try {
+      this.#become({ kind: "busy", label, stages: [], keeps });
+      const here = keeps ? await this.#keep(choice, signal) : choice;
+      const engine = await this.#open(here, signal);
+      this.#losses = 0;
+      if (here.kind === "stored") {
+        this.#preferences.setLastModel(here.names);
+      }
+      this.#become({ kind: "ready", label, engine, choice: here });
+    } catch (error) {
+      this.#release();
+      this.#release = () => {};
+      const stopped = (error as { code?: unknown }).code === "cancelled";
+      this.#become(stopped ? { kind: "empty" } : { kind: "failed", label, error, choice });
+    }
+  }
+
+  /** Stores what was chosen; gives what is stored. */
+  async #keep(choice: ModelChoice, signal: AbortSignal): Promise<ModelChoice> {
+    const store = this.store as ModelStore;
+    const stored: StoredModel[] = [];
+    if (choice.kind === "address") {
+      const addresses = partAddresses(choice.url);
+      const { name, sha256, bytes } = choice;
+      const described = addresses.length === 1 ? { name, sha256, bytes } : {};
+      for (const url of addresses) {
+        stored.push(await store.download(url, { ...defined(described), signal, onProgress: (event) => this.#progress("fetch", event) }));
+      }
+    } else if (choice.kind === "files") {
+      for (const file of choice.files) {
+        stored.push(await store.import(file, { signal, replace: true, onProgress: (event) => this.#progress("import", event) }));
+      }
+    }
+    return { kind: "stored", names: stored.map(({ name }) => name) };
+  }
+
+  async #open(choice: ModelChoice, signal: AbortSignal): Promise<Engine> {
+    const options: LoadOptions = {
+      context: this.#preferences.settings.context,
+      signal,
+      onProgress: (event) => this.#progress(event.status, event),
+    };
+    return Engine.load(await this.#sources(choice), options);
+  }
+
+  async #sources(choice: ModelChoice): Promise<FileSource[] | string> {
+    switch (choice.kind) {
+      case "address":
+        return choice.url;
+      case "files":
+        return [...choice.files].sort((a, b) => (a.name < b.name ? -1 : 1));
+      case "stored": {
+        const store = this.store;
+        if (!store) {
+          throw Object.assign(new Error("the browser's storage cannot be used"), { code: "storage.unavailable" });
+        }
+        const files: File[] = [];
+        for (const name of choice.names) {
+          // An open source keeps other tabs from deleting the file; the engine reads the file itself, in its own thread.
+          const source = await store.source(name);
+          const before = this.#release;
+          this.#release = () => {
+            before();
+            source.close?.();
+          };
+          files.push(await store.export(name));
+        }
+        return files;
+      }
+    }
+  }
+
+  #progress(name: StageName, { loaded, total }: { loaded: number; total?: number }): void {
+    if (this.#state.kind !== "busy") {
+      return;
+    }
+    const { stages } = this.#state;
+    let stage = stages.find((one) => one.name === name);
+    if (!stage) {
+      stage = { name, loaded, total: total ?? 0, rate: new Rate() };
+      stages.push(stage);
+    }
+    stage.loaded = loaded;
+    stage.total = total ?? 0;
+    stage.rate.add(loaded, performance.now());
+    this.progressed.emit();
+  }
+
+  async #unload(): Promise<void> {
+    const engine = this.engine;
+    this.#release();
+    this.#release = () => {};
+    await engine?.unload();
+  }
+
+  #become(state: HostState): void {
+    this.#state = state;
+    this.changed.emit();
+  }
+}
+
+export function labelOf(choice: ModelChoice): string {
+  switch (choice.kind) {
+    case "stored":
+      return shortName(choice.names[0] ?? "");
+    case "address":
+      return shortName(choice.name ?? (new URL(choice.url, location.href).pathname.split("/").pop() || choice.url));
+    case "files":
+      return shortName(choice.files[0]?.name ?? "");
+  }
+}
+
+function defined<T extends object>(object: T): Partial<T> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

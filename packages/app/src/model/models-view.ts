@@ -1,0 +1,215 @@
+// The Models page: what runs now, and every way to another model.
+
+import type { StoreSpace } from "rullama";
+import { bytes, count, parameters } from "../text/format";
+import { button } from "../ui/button";
+import { make, pickFiles, refill, type Child } from "../ui/dom";
+import { errorBox } from "../ui/error-box";
+import { notifyError } from "../ui/notices";
+import type { ModelChoice, ModelHost } from "./host";
+import { loadSteps } from "./load-steps";
+import { groupStored } from "./parts";
+import { progressPanel } from "./progress-panel";
+import type { ServerModel } from "./server";
+import { storedRow } from "./stored-row";
+
+export interface ModelsNavigation {
+  chat(): void;
+  device(): void;
+  settings(): void;
+}
+
+export class ModelsView {
+  readonly element: HTMLElement;
+  readonly #host: ModelHost;
+  readonly #server: readonly ServerModel[] | undefined;
+  readonly #go: ModelsNavigation;
+  readonly #now = make("div", { class: "now" });
+  readonly #stored = make("div");
+  readonly #address: HTMLInputElement;
+  readonly #keepAddress: HTMLInputElement;
+  readonly #keepFile: HTMLInputElement;
+
+  constructor(host: ModelHost, server: readonly ServerModel[] | undefined, go: ModelsNavigation) {
+    this.#host = host;
+    this.#server = server;
+    this.#go = go;
+    const storing = host.store !== undefined;
+    this.#address = make("input", { type: "url", class: "input", required: true, placeholder: "https://…/model.gguf", "aria-label": "Address of a GGUF file" });
+    this.#keepAddress = make("input", { type: "checkbox", checked: storing, disabled: !storing });
+    this.#keepFile = make("input", { type: "checkbox", disabled: !storing });
+    this.element = make(
+      "section",
+      { class: "page", "aria-label": "Models" },
+      make("h1", {}, "Models"),
+      make("p", { class: "muted" }, "Any Gemma 4 model as a GGUF file, as Ollama and llama.cpp use them."),
+      this.#now,
+      this.#stored,
+      this.#serverCard(),
+      this.#addressCard(),
+      this.#fileCard(),
+    );
+    host.changed.on(() => void this.update());
+  }
+
+  async update(): Promise<void> {
+    this.#showNow();
+    await this.#showStored();
+  }
+
+  use(choice: ModelChoice): void {
+    void this.#host.load(choice).then(() => {
+      if (this.#host.state.kind === "ready" && this.element.isConnected) {
+        this.#go.chat();
+      }
+    });
+    this.element.parentElement?.scrollTo({ top: 0 });
+  }
+
+  #showNow(): void {
+    const host = this.#host;
+    const { state } = host;
+    switch (state.kind) {
+      case "empty":
+        return refill(this.#now);
+      case "busy":
+        return refill(this.#now, progressPanel(host));
+      case "failed":
+        return refill(this.#now, errorBox(state.error, loadSteps(host, state.choice, state.error, { device: this.#go.device, settings: this.#go.settings })));
+      case "ready": {
+        const { info } = state.engine;
+        return refill(
+          this.#now,
+          make(
+            "div",
+            { class: "card current" },
+            make(
+              "div",
+              { class: "row between" },
+              make(
+                "div",
+                {},
+                make("h2", {}, state.label),
+                make("p", { class: "muted small" }, `${parameters(info.parameters)} parameters · ${count(info.context)} tokens of context · ${bytes(info.memory.total)} of graphics memory`),
+              ),
+              make(
+                "div",
+                { class: "row" },
+                button("Unload", () => void host.unload()),
+                button("Chat", () => this.#go.chat(), { kind: "primary" }),
+              ),
+            ),
+          ),
+        );
+      }
+    }
+  }
+
+  async #showStored(): Promise<void> {
+    const { store } = this.#host;
+    if (!store) {
+      return refill(this.#stored, make("p", { class: "card muted" }, "This browser keeps no files here, as in a private window. Models can be used, but not stored."));
+    }
+    try {
+      const [files, space] = await Promise.all([store.list(), store.estimate()]);
+      const groups = groupStored(files);
+      const rows = groups.map((group) =>
+        storedRow(group, {
+          host: this.#host,
+          use: (choice) => this.use(choice),
+          changed: () => void this.#showStored(),
+        }),
+      );
+      refill(
+        this.#stored,
+        groups.length > 0 &&
+          make(
+            "div",
+            { class: "card" },
+            make("div", { class: "row between" }, make("h2", {}, "In this browser"), make("span", { class: "muted small" }, spaceText(space))),
+            make("ul", { class: "rows", "aria-label": "Stored models" }, ...rows),
+          ),
+      );
+    } catch (error) {
+      notifyError(error);
+    }
+  }
+
+  #serverCard(): Child {
+    if (!this.#server || this.#server.length === 0) {
+      return null;
+    }
+    const rows = this.#server.map((model) =>
+      make(
+        "li",
+        { class: "row between" },
+        make(
+          "div",
+          { class: "grow" },
+          make("strong", {}, model.name),
+          make("div", { class: "muted small" }, [bytes(model.bytes), model.parameters, model.format, model.family].filter(Boolean).join(" · ")),
+        ),
+        button("Use", () => this.use(this.#fromServer(model)), { kind: "primary", title: `Use ${model.name}` }),
+      ),
+    );
+    return make(
+      "div",
+      { class: "card" },
+      make("h2", {}, "On this server"),
+      make("ul", { class: "rows", "aria-label": "Models on this server" }, ...rows),
+    );
+  }
+
+  #fromServer({ url, name, bytes: size, sha256 }: ServerModel): ModelChoice {
+    return { kind: "address", url, name, keep: this.#host.store !== undefined, ...(size > 0 ? { bytes: size } : {}), ...(sha256 ? { sha256 } : {}) };
+  }
+
+  #addressCard(): HTMLElement {
+    const submit = (event: Event) => {
+      event.preventDefault();
+      const url = this.#address.value.trim();
+      if (url !== "") {
+        this.use({ kind: "address", url, keep: this.#keepAddress.checked });
+      }
+    };
+    return make(
+      "form",
+      { class: "card", onsubmit: submit },
+      make("h2", {}, "From an address"),
+      make("div", { class: "row" }, this.#address, make("button", { type: "submit", class: "button primary" }, "Load")),
+      make("label", { class: "check" }, this.#keepAddress, make("span", {}, "Keep it in this browser, to load at once next time and offline")),
+    );
+  }
+
+  #fileCard(): HTMLElement {
+    const pick = async () => this.take(await pickFiles(".gguf", true));
+    return make(
+      "div",
+      { class: "card drop" },
+      make("h2", {}, "From a file"),
+      make("div", { class: "row" }, button("Choose a file", () => void pick()), make("span", { class: "muted small" }, "or drop it anywhere on this window")),
+      make("label", { class: "check" }, this.#keepFile, make("span", {}, "Keep a copy in this browser")),
+    );
+  }
+
+  /** Uses files that were picked or dropped. */
+  take(files: readonly File[]): void {
+    if (files.length > 0) {
+      this.use({ kind: "files", files: [...files], keep: this.#keepFile.checked });
+    }
+  }
+}
+
+function spaceText({ usage, free, persisted }: StoreSpace): string {
+  const words = [];
+  if (usage !== undefined) {
+    words.push(`${bytes(usage)} used`);
+  }
+  if (free !== undefined) {
+    words.push(`${bytes(free)} free`);
+  }
+  if (!persisted) {
+    words.push("the browser may clear it when space runs low");
+  }
+  return words.join(" · ");
+}

@@ -1,0 +1,54 @@
+// Models that consist of several files, by their names: `NAME-00001-of-00003.gguf`.
+
+import type { StoredModel } from "rullama";
+
+const PART = /-(\d{5})-of-(\d{5})\.gguf$/;
+
+/** The addresses of all parts, by that of any of them; else the address alone. */
+export function partAddresses(address: string): string[] {
+  const found = /-(\d{5})-of-(\d{5})\.gguf(?=$|[?#])/.exec(address);
+  const count = Number(found?.[2]);
+  if (!found || count < 1) {
+    return [address];
+  }
+  const [before, after] = [address.slice(0, found.index), address.slice(found.index + found[0].length)];
+  return Array.from({ length: count }, (_, part) => `${before}-${String(part + 1).padStart(5, "0")}-of-${found[2]}.gguf${after}`);
+}
+
+/** What one thing to use is stored as. */
+export interface StoredGroup {
+  label: string;
+  files: StoredModel[];
+  bytes: number;
+  storedBytes: number;
+  /** All parts there, each whole. */
+  complete: boolean;
+  usedAt: number;
+}
+
+/** Stored files, with the parts of a model together. */
+export function groupStored(stored: readonly StoredModel[]): StoredGroup[] {
+  const groups = new Map<string, StoredModel[]>();
+  for (const file of stored) {
+    const key = file.name.replace(PART, ".gguf (in $2 parts)");
+    groups.set(key, [...(groups.get(key) ?? []), file]);
+  }
+  return [...groups].map(([key, files]) => {
+    const inOrder = files.sort((a, b) => (a.name < b.name ? -1 : 1));
+    const expected = Number(PART.exec((inOrder[0] as StoredModel).name)?.[2] ?? 1);
+    const sum = (part: (file: StoredModel) => number) => inOrder.reduce((total, file) => total + part(file), 0);
+    return {
+      label: key.replace(/\(in 0*(\d+) parts\)$/, "(in $1 parts)"),
+      files: inOrder,
+      bytes: sum(({ bytes }) => bytes),
+      storedBytes: sum(({ storedBytes }) => storedBytes),
+      complete: inOrder.length >= expected && inOrder.every(({ complete }) => complete),
+      usedAt: Math.max(...inOrder.map(({ usedAt }) => usedAt)),
+    };
+  });
+}
+
+/** A model's name without the ending that all files have. */
+export function shortName(name: string): string {
+  return name.replace(/\.gguf$/i, "");
+}

@@ -1,0 +1,101 @@
+// What is under way until a model is ready: how far, how fast, how long still, and a way out.
+
+import { bytes, bytesPerSecond, timeLeft } from "../text/format";
+import { button } from "../ui/button";
+import { make, refill } from "../ui/dom";
+import type { HostState, ModelHost, Stage, StageName } from "./host";
+
+const TITLES: Record<StageName, string> = {
+  fetch: "Downloading",
+  import: "Storing",
+  download: "Downloading",
+  verify: "Checking",
+  upload: "Moving to the graphics processor",
+  compile: "Preparing kernels",
+};
+
+/** A panel that follows the host as long as it is on the page. */
+export function progressPanel(host: ModelHost): HTMLElement {
+  const state = host.state as Extract<HostState, { kind: "busy" }>;
+  const list = make("div", { class: "stages" });
+  const rows = new Map<StageName, ReturnType<typeof stageRow>>();
+  const panel = make(
+    "div",
+    { class: "card progress-panel", role: "group", "aria-label": `Loading ${state.label}` },
+    make("h2", {}, `Loading ${state.label}`),
+    list,
+    make(
+      "div",
+      { class: "row between" },
+      make("span", { class: "muted small" }, state.keeps ? "If you stop, the download can be resumed later." : ""),
+      button("Stop", () => host.cancel()),
+    ),
+  );
+  const update = () => {
+    if (host.state !== state) {
+      return forget();
+    }
+    if (state.stages.length === 0) {
+      return refill(list, make("p", { class: "muted" }, "Looking at the file…"));
+    }
+    for (const stage of state.stages) {
+      let row = rows.get(stage.name);
+      if (!row) {
+        if (rows.size === 0) {
+          list.replaceChildren();
+        }
+        row = stageRow(stage);
+        rows.set(stage.name, row);
+        list.append(row.element);
+      }
+      row.update();
+    }
+  };
+  const forget = host.progressed.on(update);
+  const forgetBoth = host.changed.on(() => {
+    forget();
+    forgetBoth();
+  });
+  update();
+  return panel;
+}
+
+function stageRow(stage: Stage): { element: HTMLElement; update: () => void } {
+  const bar = make("progress", { "aria-label": TITLES[stage.name], max: 1 });
+  const facts = make("span", { class: "muted small" });
+  const percent = make("span", { class: "stage-percent" });
+  const element = make(
+    "div",
+    { class: "stage" },
+    make("div", { class: "row between" }, make("span", {}, TITLES[stage.name]), percent),
+    bar,
+    facts,
+  );
+  const update = () => {
+    const { loaded, total } = stage;
+    if (total > 0) {
+      bar.value = loaded / total;
+      percent.textContent = `${Math.floor((loaded / total) * 100)} %`;
+    }
+    facts.textContent = stageFacts(stage);
+    element.classList.toggle("done", total > 0 && loaded >= total);
+  };
+  return { element, update };
+}
+
+function stageFacts({ name, loaded, total, rate }: Stage): string {
+  if (name === "compile") {
+    return "";
+  }
+  const words = [total > 0 ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded)];
+  const [speed, left] = [rate.bytesPerSecond, total > 0 ? rate.secondsLeft(total) : undefined];
+  if (loaded < total || total === 0) {
+    if (speed) {
+      words.push(bytesPerSecond(speed));
+    }
+    if (left !== undefined) {
+      words.push(timeLeft(left));
+    }
+  }
+  return words.join(" · ");
+}

@@ -1,0 +1,82 @@
+// The service worker: the built app works without a network once it was opened.
+//
+// It keeps exactly the files of one build, together. The page is asked for from the network first, so that a new build
+// shows at the next visit; if the network is silent for too long the stored page answers, whose files are all here. The
+// stored page is never replaced alone: its files would be missing offline.
+
+import { route } from "./routes";
+
+// Written before this text by the build; see vite/offline.ts.
+declare const VERSION: string;
+declare const FILES: readonly string[];
+
+const scope = globalThis as unknown as ServiceWorkerGlobalScope;
+const CACHE_PREFIX = "rullama-app-";
+const CACHE = CACHE_PREFIX + VERSION;
+/** Milliseconds after which a network that does not answer counts as none. */
+const PATIENCE = 4000;
+
+const files = new Set(FILES);
+
+scope.addEventListener("install", (event) => {
+  event.waitUntil(store());
+});
+
+scope.addEventListener("activate", (event) => {
+  event.waitUntil(takeOver());
+});
+
+scope.addEventListener("message", (event) => {
+  if (event.data === "take over") {
+    void scope.skipWaiting();
+  }
+});
+
+scope.addEventListener("fetch", (event) => {
+  const { request } = event;
+  const asked = { method: request.method, mode: request.mode, url: request.url, range: request.headers.has("range") };
+  switch (route(asked, scope.registration.scope, files)) {
+    case "page":
+      return event.respondWith(page(request));
+    case "file":
+      return event.respondWith(file(request));
+    case "network":
+      return;
+  }
+});
+
+async function store(): Promise<void> {
+  const cache = await caches.open(CACHE);
+  // Past the browser's own cache, which may hold a file of the build before under a name that did not change.
+  await cache.addAll(FILES.map((path) => new Request(address(path), { cache: "reload" })));
+}
+
+async function takeOver(): Promise<void> {
+  for (const name of await caches.keys()) {
+    if (name.startsWith(CACHE_PREFIX) && name !== CACHE) {
+      await caches.delete(name);
+    }
+  }
+  // The page that brought this worker works offline from now on, not from its next visit.
+  await scope.clients.claim();
+}
+
+async function page(request: Request): Promise<Response> {
+  const stored = async () => (await (await caches.open(CACHE)).match(address("index.html"))) ?? Response.error();
+  const signal = AbortSignal.timeout(PATIENCE);
+  try {
+    const answer = await fetch(request, { signal });
+    return answer.ok ? answer : await stored();
+  } catch {
+    return stored();
+  }
+}
+
+async function file(request: Request): Promise<Response> {
+  const cache = await caches.open(CACHE);
+  return (await cache.match(request, { ignoreSearch: true })) ?? fetch(request);
+}
+
+function address(path: string): string {
+  return new URL(path, scope.registration.scope).href;
+}

@@ -1,0 +1,88 @@
+// Settings, theme and the model used last, in `localStorage`. Where that is forbidden, they last as long as the page.
+
+import { Emitter } from "./emitter";
+import { DEFAULTS, readSettings, type Settings } from "./settings";
+
+export type Theme = "system" | "light" | "dark";
+
+const KEYS = { settings: "rullama.settings", theme: "rullama.theme", model: "rullama.model" };
+
+export class Preferences {
+  readonly changed = new Emitter();
+  #settings: Settings;
+  #theme: Theme;
+
+  constructor() {
+    this.#settings = readSettings(parse(load(KEYS.settings)));
+    const theme = load(KEYS.theme);
+    this.#theme = theme === "light" || theme === "dark" ? theme : "system";
+    this.#applyTheme();
+  }
+
+  get settings(): Readonly<Settings> {
+    return this.#settings;
+  }
+
+  change(part: Partial<Settings>): void {
+    this.#settings = readSettings({ ...this.#settings, ...part });
+    save(KEYS.settings, JSON.stringify(this.#settings));
+    this.changed.emit();
+  }
+
+  reset(): void {
+    this.change({ ...DEFAULTS, system: this.#settings.system });
+  }
+
+  get theme(): Theme {
+    return this.#theme;
+  }
+
+  setTheme(theme: Theme): void {
+    this.#theme = theme;
+    save(KEYS.theme, theme);
+    this.#applyTheme();
+    this.changed.emit();
+  }
+
+  /** The stored files of the model that was used last. */
+  get lastModel(): string[] | undefined {
+    const names = parse(load(KEYS.model));
+    return Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === "string") ? names : undefined;
+  }
+
+  setLastModel(names: string[] | undefined): void {
+    save(KEYS.model, names ? JSON.stringify(names) : "");
+  }
+
+  #applyTheme(): void {
+    if (this.#theme === "system") {
+      delete document.documentElement.dataset.theme;
+    } else {
+      document.documentElement.dataset.theme = this.#theme;
+    }
+  }
+}
+
+function load(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+function save(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    // Forbidden here; the page remembers it while it is open.
+  }
+}
+
+function parse(text: string | null): unknown {
+  try {
+    return JSON.parse(text ?? "null");
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,93 @@
+// What people can set about replies and loading, kept in this browser.
+
+export interface Settings {
+  temperature: number;
+  topK: number;
+  topP: number;
+  minP: number;
+  repeatPenalty: number;
+  /** Null takes another seed each time. */
+  seed: number | null;
+  /** Null writes as long as there is room. */
+  maxTokens: number | null;
+  think: boolean;
+  /** Tokens a conversation may have; taken when a model is loaded. */
+  context: number;
+  /** The system prompt that a new conversation begins with. */
+  system: string;
+}
+
+export interface NumberField {
+  name: "temperature" | "topK" | "topP" | "minP" | "repeatPenalty" | "seed" | "maxTokens" | "context";
+  label: string;
+  help: string;
+  least: number;
+  most: number;
+  step: number;
+  whole: boolean;
+  /** What an empty field means, where it may be empty. */
+  empty?: string;
+}
+
+export const DEFAULTS: Settings = {
+  temperature: 1,
+  topK: 64,
+  topP: 0.95,
+  minP: 0,
+  repeatPenalty: 1,
+  seed: null,
+  maxTokens: null,
+  think: true,
+  context: 4096,
+  system: "",
+};
+
+/** The order in which they are shown. */
+export const FIELDS: readonly NumberField[] = [
+  { name: "temperature", label: "Temperature", help: "0 always takes the likeliest word; higher is more varied.", least: 0, most: 2, step: 0.05, whole: false },
+  { name: "topK", label: "Top-k", help: "Chooses among this many of the likeliest; 0 is off.", least: 0, most: 1000, step: 1, whole: true },
+  { name: "topP", label: "Top-p", help: "Chooses among the likeliest that add up to this share; 1 is off.", least: 0, most: 1, step: 0.01, whole: false },
+  { name: "minP", label: "Min-p", help: "Drops what is less likely than this share of the likeliest; 0 is off.", least: 0, most: 1, step: 0.01, whole: false },
+  { name: "repeatPenalty", label: "Repeat penalty", help: "Above 1 makes repetition less likely.", least: 0.5, most: 2, step: 0.05, whole: false },
+  { name: "seed", label: "Seed", help: "The same seed gives the same reply.", least: 0, most: 4294967295, step: 1, whole: true, empty: "random" },
+  { name: "maxTokens", label: "Longest reply", help: "In tokens, about three quarters of a word each.", least: 1, most: 131072, step: 1, whole: true, empty: "no limit" },
+  { name: "context", label: "Context size", help: "Tokens that the model can keep in mind. More takes more memory.", least: 256, most: 262144, step: 256, whole: true },
+];
+
+/** A number that fits its field; undefined if there is none in what was typed. Null where empty means something. */
+export function readNumber(field: NumberField, typed: string): number | null | undefined {
+  const text = typed.trim().replace(",", ".");
+  if (text === "") {
+    return field.empty === undefined ? undefined : null;
+  }
+  const value = Number(text);
+  if (!Number.isFinite(value)) {
+    return undefined;
+  }
+  const fitting = Math.min(field.most, Math.max(field.least, value));
+  return field.whole ? Math.round(fitting) : fitting;
+}
+
+/** Settings from what was stored, with the default for everything that is missing or makes no sense. */
+export function readSettings(stored: unknown): Settings {
+  const settings = { ...DEFAULTS };
+  if (typeof stored !== "object" || stored === null) {
+    return settings;
+  }
+  const given = stored as Record<string, unknown>;
+  for (const field of FIELDS) {
+    const value = given[field.name];
+    if (value === null && field.empty !== undefined) {
+      (settings[field.name] as number | null) = null;
+    } else if (typeof value === "number") {
+      (settings[field.name] as number | null) = readNumber(field, String(value)) ?? DEFAULTS[field.name];
+    }
+  }
+  if (typeof given.think === "boolean") {
+    settings.think = given.think;
+  }
+  if (typeof given.system === "string") {
+    settings.system = given.system;
+  }
+  return settings;
+}

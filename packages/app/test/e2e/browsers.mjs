@@ -1,0 +1,34 @@
+// Starts the browsers: Chromium with WebGPU in software, and a Firefox as people have it.
+
+export async function startChromium() {
+  const { chromium } = await import("playwright-core");
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: [
+      "--headless=new",
+      "--no-sandbox",
+      "--enable-unsafe-webgpu",
+      "--use-webgpu-adapter=swiftshader",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      "--disable-quic",
+    ],
+  });
+}
+
+export async function startFirefox() {
+  // Playwright drives only a Firefox that it has patched.
+  const { default: puppeteer } = await import("puppeteer-core");
+  return puppeteer.launch({
+    browser: "firefox",
+    executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr",
+    extraPrefsFirefox: {
+      "dom.webgpu.enabled": true,
+      "gfx.webgpu.ignore-blocklist": true,
+      "security.sandbox.content.level": 0,
+    },
+    protocolTimeout: 600_000,
+  });
+}

@@ -1,0 +1,183 @@
+// A chat: keyboard, streaming, stop, other answers, branches, conversations that stay, export and import.
+
+import { readFile } from "node:fs/promises";
+import { assert, equal } from "./checks.mjs";
+
+export async function chatting(checks, app) {
+  const { page } = app;
+  const setMaximum = async (value) => {
+    await page.click('[aria-label="Settings"]');
+    await page.fill('[data-setting="maxTokens"]', String(value));
+    await page.press('[data-setting="maxTokens"]', "Tab");
+    await page.keyboard.press("Escape");
+  };
+
+  await checks.check("Enter sends, Shift+Enter does not, and the answer comes with its speed", async () => {
+    await app.go("#/");
+    await page.focus(".composer-input");
+    await page.keyboard.type("First line");
+    await page.keyboard.press("Shift+Enter");
+    await page.keyboard.type("second line");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".message.assistant");
+    await app.answered();
+    const [question, answer] = await app.messages();
+    equal(question.text, "First line\nsecond line", "question");
+    equal(answer.state, "complete", "state");
+    assert(answer.text.length > 0, "no answer");
+    const facts = await page.locator(".message.assistant .facts").innerText();
+    assert(/1[56] tokens · [\d.]+ tokens\/s/.test(facts), facts);
+    assert(/^\d+ of 512 tokens$/.test(await page.locator(".meter-text").innerText()), "no meter");
+    equal(await page.locator(".header-title").innerText(), "First line", "title");
+    assert((await page.evaluate(() => location.hash)).startsWith("#/chat/"), "address");
+  });
+
+  await checks.check("another answer stands beside the first, and one can switch", async () => {
+    await setMaximum(12);
+    await page.click('[aria-label="Write another answer"]');
+    await page.waitForFunction(() => document.querySelector(".message.assistant .switch-place")?.textContent === "2/2");
+    await app.answered();
+    const second = (await app.messages())[1];
+    await page.click('[aria-label="Version before"]');
+    const first = (await app.messages())[1];
+    equal([first.place, second.place], ["1/2", "2/2"], "places");
+    await page.click('[aria-label="Version after"]');
+    equal((await app.messages())[1], second, "second answer");
+  });
+
+  await checks.check("an edited question makes a branch; the old one stays", async () => {
+    await page.hover(".message.user");
+    await page.click('.message.user [aria-label="Edit"]');
+    await page.fill(".edit-input", "Another question");
+    await app.shot("chat-edit");
+    await page.press(".edit-input", "Enter");
+    await page.waitForFunction(() => document.querySelector(".message.user .content")?.textContent === "Another question");
+    await app.answered();
+    const shown = await app.messages();
+    equal([shown.length, shown[0].place], [2, "2/2"], "branch");
+    await page.hover(".message.user");
+    await page.click('.message.user [aria-label="Version before"]');
+    const old = await app.messages();
+    equal([old[0].text, old[0].place, old[1].place], ["First line\nsecond line", "1/2", "2/2"], "old branch");
+    await app.shot("chat-branches");
+  });
+
+  await checks.check("Esc stops an answer; what was said stays, and the next one works", async () => {
+    await setMaximum(400);
+    await page.fill(".composer-input", "Tell me a long story");
+    await page.press(".composer-input", "Enter");
+    await page.waitForFunction(() => (document.querySelector(".message:last-child .content")?.textContent.length ?? 0) > 5, undefined, { timeout: 120_000 });
+    assert(await page.locator('[aria-label="Stop"]').isVisible(), "no button to stop");
+    await app.shot("chat-writing");
+    await page.keyboard.press("Escape");
+    await app.answered();
+    const last = (await app.messages()).at(-1);
+    equal(last.state, "stopped", "state");
+    assert(last.text.length > 5, "what was said is gone");
+    assert((await page.locator(".message:last-child .facts").innerText()).startsWith("Stopped"), "not said to be stopped");
+    await setMaximum(8);
+    await app.ask("And now?");
+    equal((await app.messages()).at(-1).state, "complete", "state after a stop");
+  });
+
+  await checks.check("screen readers hear the whole answer once", async () => {
+    equal(await page.locator("#voice").getAttribute("aria-live"), "polite", "voice");
+    const [heard, said] = [await page.locator("#voice").textContent(), (await app.messages()).at(-1).text];
+    assert(heard.length > 0 && said.length > 0, "nothing was said");
+    equal(await page.locator(".messages").getAttribute("aria-live"), "off", "messages");
+  });
+
+  await checks.check("a system prompt belongs to its conversation", async () => {
+    await page.click('[aria-label="Settings"]');
+    await page.fill("dialog textarea", "Answer in verse.");
+    await page.press("dialog textarea", "Tab");
+    await app.shot("settings");
+    await page.keyboard.press("Escape");
+    await page.click('[aria-label="Settings"]');
+    equal(await page.inputValue("dialog textarea"), "Answer in verse.", "prompt");
+    await page.keyboard.press("Escape");
+    await page.click(".sidebar >> text=New chat");
+    await page.click('[aria-label="Settings"]');
+    equal(await page.inputValue("dialog textarea"), "", "prompt of a new one");
+    await page.keyboard.press("Escape");
+  });
+}
+
+export async function conversations(checks, app) {
+  const { page } = app;
+  let exported;
+  await checks.check("a conversation is renamed, found by what was said in it, and opened by Ctrl+K", async () => {
+    await page.hover(".conversation");
+    await page.click(".conversation .menu > summary");
+    await page.click(".menu-items >> text=Rename");
+    await page.fill("dialog input", "Renamed");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".conversation-title >> text=Renamed");
+    await page.fill('.sidebar input[type="search"]', "long story");
+    await page.waitForSelector(".excerpt >> text=long story");
+    await page.fill('.sidebar input[type="search"]', "no such thing");
+    await page.waitForSelector("text=Nothing found");
+    await page.fill('.sidebar input[type="search"]', "");
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("renam");
+    await app.shot("switcher");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+  });
+
+  await checks.check("a reload keeps conversations and branches", async () => {
+    const before = await app.messages();
+    await page.reload();
+    await page.waitForSelector(".message");
+    equal(await app.messages(), before, "messages");
+    equal(await page.locator(".header-title").innerText(), "Renamed", "title");
+  });
+
+  await checks.check("another tab shows the same conversations, and follows changes", async () => {
+    const other = await app.context.newPage();
+    await other.goto(page.url());
+    await other.waitForSelector(".message");
+    equal(await other.locator(".header-title").innerText(), "Renamed", "title in the other tab");
+    await other.hover(".conversation");
+    await other.click(".conversation .menu > summary");
+    await other.click(".menu-items >> text=Rename");
+    await other.fill("dialog input", "Renamed elsewhere");
+    await other.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed elsewhere");
+    await page.hover(".conversation");
+    await page.click(".conversation .menu > summary");
+    await page.click(".menu-items >> text=Rename");
+    await page.fill("dialog input", "Renamed");
+    await page.keyboard.press("Enter");
+    await other.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+    await other.close();
+  });
+
+  await checks.check("export and import bring everything back", async () => {
+    const saving = page.waitForEvent("download");
+    await page.click('[aria-label="Export all conversations"]');
+    exported = await readFile(await (await saving).path());
+    const file = JSON.parse(exported);
+    equal([file.format, file.version, file.conversations.length], ["rullama-conversations", 1, 1], "file");
+    await page.hover(".conversation");
+    await page.click(".conversation .menu > summary");
+    await page.click(".menu-items >> text=Delete");
+    await page.click("dialog >> text=Delete >> nth=-1");
+    await page.waitForSelector("text=Conversations will stand here");
+    const choosing = page.waitForEvent("filechooser");
+    await page.click('[aria-label="Import conversations"]');
+    await (await choosing).setFiles({ name: "conversations.json", mimeType: "application/json", buffer: exported });
+    await page.waitForSelector(".conversation-title >> text=Renamed");
+    await page.click(".conversation > a");
+    await page.waitForSelector(".message");
+    const shown = await app.messages();
+    assert(shown.length >= 4 && shown[0].place === "1/2", JSON.stringify(shown));
+  });
+
+  await checks.check("a file that is no export is refused in words", async () => {
+    const choosing = page.waitForEvent("filechooser");
+    await page.click('[aria-label="Import conversations"]');
+    await (await choosing).setFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+    await page.waitForSelector("text=not an export of conversations");
+  });
+}

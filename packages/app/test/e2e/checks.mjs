@@ -1,0 +1,36 @@
+// Counts checks: one line for each, what went wrong beneath it, and the sum at the end.
+
+export class Checks {
+  passed = 0;
+  failed = 0;
+
+  /** Runs one check. Throwing fails it; those after it run all the same. */
+  async check(title, body) {
+    const started = Date.now();
+    try {
+      await body();
+      this.passed += 1;
+      console.log(`ok      ${title} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+    } catch (error) {
+      this.failed += 1;
+      console.log(`FAILED  ${title}\n        ${String(error.stack ?? error).replaceAll("\n", "\n        ")}`);
+    }
+  }
+
+  /** Prints the sum; gives the status to exit with. None at all is a failure as well. */
+  finish() {
+    console.log(`${this.passed} passed, ${this.failed} failed`);
+    return this.failed === 0 && this.passed > 0 ? 0 : 1;
+  }
+}
+
+export function assert(condition, message) {
+  if (!condition) {
+    throw new Error(message);
+  }
+}
+
+export function equal(found, expected, what = "value") {
+  const [a, b] = [JSON.stringify(found), JSON.stringify(expected)];
+  assert(a === b, `${what}: ${a} was found; ${b} was expected`);
+}

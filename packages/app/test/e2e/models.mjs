@@ -1,0 +1,139 @@
+// Ways to a model: by address with a stop on the way, from the store, by file, from the server.
+
+import { readFile } from "node:fs/promises";
+import { App, MODEL, MODEL_FILE, PATIENCE } from "./app.mjs";
+import { assert, equal } from "./checks.mjs";
+
+export async function byAddress(checks, app, server) {
+  const { page } = app;
+  await checks.check("an ordinary server shows no models of its own", async () => {
+    await app.go("#/models");
+    equal(await page.locator("text=On this server").count(), 0, "sections");
+    await app.shot("models-empty");
+  });
+
+  await checks.check("a download shows speed and time left, and can be stopped", async () => {
+    Object.assign(server.behaviour, { pause: 250, pieces: 96 * 1024 });
+    await page.fill('input[type="url"]', `${app.origin}/models/${MODEL}.gguf`);
+    await page.click("form >> text=Load");
+    await page.waitForFunction(() => /B\/s · .*left/.test(document.querySelector(".stage")?.textContent ?? ""));
+    await app.shot("models-downloading");
+    await page.click(".progress-panel button");
+    await page.waitForSelector("text=not complete");
+    await app.shot("models-stopped");
+  });
+
+  await checks.check("it is resumed where it stopped, loaded, and a chat can begin", async () => {
+    Object.assign(server.behaviour, { pause: 0 });
+    server.requests.length = 0;
+    await page.click('button[title^="Resume"]');
+    await app.ready();
+    const first = server.requests.find(({ path, range, method }) => path.startsWith("/models/") && method === "GET" && range);
+    assert(first && !first.range.startsWith("bytes=0-"), `it began anew: ${JSON.stringify(first)}`);
+    await page.waitForSelector(".chat");
+    await app.shot("chat-ready");
+  });
+
+  await checks.check("the stored model is listed with its size and in use", async () => {
+    await app.go("#/models");
+    const row = await page.locator('[aria-label="Stored models"] li').innerText();
+    assert(row.includes(MODEL) && row.includes("2.2 MB") && row.includes("in use"), row);
+    assert(/used · .* free/.test(await page.locator("section.page").innerText()), "no use of storage");
+    await app.shot("models-stored");
+  });
+
+  await checks.check("the stored model is saved as a file, byte for byte", async () => {
+    const saving = page.waitForEvent("download");
+    await page.click(`[aria-label="Save ${MODEL} as a file"]`);
+    const saved = await readFile(await (await saving).path());
+    assert(saved.equals(await readFile(MODEL_FILE)), "the bytes differ");
+  });
+
+  await checks.check("the stored model is checked for damage", async () => {
+    await page.click(`[aria-label="Check ${MODEL} for damage"]`);
+    await page.waitForSelector("text=is as it was stored");
+  });
+}
+
+export async function tooLarge(checks, browser, origin) {
+  const app = await App.open(browser, origin, { hash: "#/models", settings: { context: 262144 } });
+  const { page } = app;
+  await checks.check("a context that is too large is told, with one that fits to press", async () => {
+    const choosing = page.waitForEvent("filechooser");
+    await page.click("text=Choose a file");
+    await (await choosing).setFiles(MODEL_FILE);
+    await page.waitForSelector(".error-box", { timeout: PATIENCE });
+    const text = await page.locator(".error-box").innerText();
+    assert(/Load with [\d,]+ tokens/.test(text), text);
+    await app.shot("models-too-large");
+  });
+  await app.close();
+}
+
+export async function byFile(checks, browser, origin) {
+  const app = await App.open(browser, origin, { hash: "#/models" });
+  const { page } = app;
+  await checks.check("a file that is no model is refused in words", async () => {
+    const choosing = page.waitForEvent("filechooser");
+    await page.click("text=Choose a file");
+    await (await choosing).setFiles({ name: "notes.gguf", mimeType: "application/octet-stream", buffer: Buffer.alloc(5000, "not a model ") });
+    await page.waitForSelector('.error-box[data-code^="gguf"]');
+    const text = await page.locator(".error-box").innerText();
+    assert(text.includes("Not a model file") && !/\bat \w+ \(/.test(text), text);
+    await app.shot("models-error");
+  });
+
+  await checks.check("a dropped file is loaded without being stored", async () => {
+    const bytes = (await readFile(MODEL_FILE)).toString("base64");
+    await page.evaluate(async ([name, text]) => {
+      const blob = await (await fetch(`data:;base64,${text}`).catch(() => ({ blob: () => undefined }))).blob();
+      const data = blob ?? new Blob([Uint8Array.from(atob(text), (char) => char.charCodeAt(0))]);
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([data], name));
+      dispatchEvent(new DragEvent("dragover", { dataTransfer: transfer, cancelable: true }));
+      dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
+    }, [`${MODEL}.gguf`, bytes]);
+    // The policy forbids data: addresses, which that try has just shown.
+    app.troubles.length = 0;
+    await app.ready();
+    await app.go("#/models");
+    equal(await page.locator('[aria-label="Stored models"]').count(), 0, "stored");
+  });
+
+  await checks.check("what was loaded from a file answers", async () => {
+    await page.click("section.page >> text=Chat");
+    await app.ask("Hello");
+    equal((await app.messages()).map(({ state }) => state), ["complete", "complete"], "states");
+  });
+  equalTroubles(checks, app, "by file");
+  await app.close();
+}
+
+export async function fromServer(checks, browser, server) {
+  server.behaviour.api = true;
+  const app = await App.open(browser, server.origin, { hash: "#/models" });
+  const { page } = app;
+  await checks.check("a model of the server is listed, stored and loaded", async () => {
+    await page.click('button[title="Use micro:e2b"]');
+    await app.ready();
+    await app.go("#/models");
+    assert((await page.locator('[aria-label="Stored models"]').innerText()).includes("micro:e2b"), "not stored");
+  });
+  await checks.check("a stored model is deleted after a question, also while in use", async () => {
+    await page.click('[aria-label="Delete micro:e2b"]');
+    await app.shot("dialog-delete");
+    await page.click("dialog >> text=Delete >> nth=-1");
+    await page.waitForFunction(() => !document.querySelector('[aria-label="Stored models"]'));
+    await page.waitForSelector('[data-state="empty"] .model-chip');
+  });
+  equalTroubles(checks, app, "from the server");
+  await app.close();
+  server.behaviour.api = false;
+}
+
+/** No errors on the console, no request to anywhere else. */
+export function equalTroubles(checks, app, where) {
+  return checks.check(`nothing complained, and nothing else was asked for (${where})`, async () => {
+    equal(app.troubles, [], "troubles");
+  });
+}

@@ -1,0 +1,145 @@
+// Without a network, without a GPU for a moment, and without one at all.
+
+import { App, PATIENCE } from "./app.mjs";
+import { assert, equal } from "./checks.mjs";
+import { equalTroubles } from "./models.mjs";
+
+export async function offline(checks, app, server) {
+  const { page, context } = app;
+  await checks.check("the app opens without a network", async () => {
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await context.setOffline(true);
+    server.requests.length = 0;
+    await page.reload();
+    await page.waitForSelector(".message");
+    equal(server.requests.filter(({ path }) => !path.startsWith("/api/")), [], "requests");
+    await app.shot("offline");
+  });
+
+  await checks.check("a stored model is loaded and answers without a network", async () => {
+    await page.fill(".composer-input", "Are you there?");
+    await page.press(".composer-input", "Enter");
+    await page.waitForFunction((count) => document.querySelectorAll(".message").length > count, 2);
+    await app.answered();
+    equal((await app.messages()).at(-1).state, "complete", "state");
+  });
+  await context.setOffline(false);
+  // Asking for a network that is not there is told on the console by the browser itself.
+  app.troubles = app.troubles.filter((trouble) => !/ERR_INTERNET_DISCONNECTED/.test(trouble));
+
+  await checks.check("nothing but the app's own files is kept by the service worker", async () => {
+    const kept = await page.evaluate(async () => {
+      const names = await caches.keys();
+      const requests = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));
+      return { caches: names.length, urls: requests.flat().map(({ url }) => new URL(url).pathname) };
+    });
+    equal(kept.caches, 1, "caches");
+    assert(kept.urls.includes("/index.html") && kept.urls.some((url) => url.endsWith(".wasm")), kept.urls.join(" "));
+    equal(kept.urls.filter((url) => /gguf|^\/api/.test(url)), [], "what must not be kept");
+  });
+}
+
+/** In the page, before the app: keeps hold of the engine's worker, so that a check can make it fail. */
+export function holdWorker() {
+  const post = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (message, ...rest) {
+    if (message?.kind === "call" && message.name === "chat") {
+      globalThis.engineWorker = { worker: this, call: message.id };
+    }
+    return post.call(this, message, ...rest);
+  };
+}
+
+async function setMaximum(page, value) {
+  await page.click('[aria-label="Settings"]');
+  await page.fill('[data-setting="maxTokens"]', String(value));
+  await page.press('[data-setting="maxTokens"]', "Tab");
+  await page.keyboard.press("Escape");
+}
+
+/** Asks something and waits until the answer has begun. */
+async function begin(app, text) {
+  const { page } = app;
+  const count = (await app.messages()).length;
+  await page.fill(".composer-input", text);
+  await page.press(".composer-input", "Enter");
+  const begun = (before) => {
+    const all = document.querySelectorAll(".message");
+    return all.length === before + 2 && all[all.length - 1].querySelector(".content").textContent.length > 2;
+  };
+  await page.waitForFunction(begun, count, { timeout: PATIENCE });
+}
+
+export async function lostDevice(checks, app, browser) {
+  const { page } = app;
+  await checks.check("when the browser's GPU process dies, the answer goes on", async () => {
+    await page.click(".sidebar >> text=New chat");
+    await setMaximum(page, 60);
+    await begin(app, "Go on");
+    const session = await browser.newBrowserCDPSession();
+    await session.send("Browser.crashGpuProcess");
+    await app.answered();
+    equal((await app.messages()).at(-1).state, "complete", "state");
+    await setMaximum(page, 8);
+    await app.ask("Still there?");
+    equal((await app.messages()).map(({ state }) => state), ["complete", "complete", "complete", "complete"], "states");
+  });
+
+  await checks.check("a device that is lost for good is told in words, and Try again brings an answer", async () => {
+    await setMaximum(page, 40);
+    await begin(app, "Once more");
+    await page.evaluate(() => {
+      const { worker, call } = globalThis.engineWorker;
+      const error = { code: "device.lost", message: "the GPU is gone", details: {} };
+      worker.dispatchEvent(new MessageEvent("message", { data: { kind: "failed", id: call, error } }));
+    });
+    await page.waitForSelector('.error-box[data-code="device.lost"]');
+    await app.shot("device-lost");
+    const lost = (await app.messages()).at(-1);
+    assert(lost.state === "failed" && lost.text.length > 2, `what was said is gone: ${JSON.stringify(lost)}`);
+    await setMaximum(page, 8);
+    await page.click(".error-box >> text=Try again");
+    await page.waitForSelector('.message:last-child[data-state="complete"]', { timeout: PATIENCE });
+    equal((await app.messages()).at(-1).place, "2/2", "place");
+  });
+
+  await checks.check("an engine that the browser ended is loaded again, and the chat is still there", async () => {
+    await setMaximum(page, 200);
+    const before = (await app.messages()).length;
+    await begin(app, "And again");
+    await page.evaluate(() => {
+      const { worker } = globalThis.engineWorker;
+      worker.terminate();
+      worker.dispatchEvent(new ErrorEvent("error", { message: "it is gone" }));
+    });
+    await page.waitForSelector('.message .error-box[data-code="worker.failed"]');
+    await setMaximum(page, 8);
+    await page.click(".message .error-box >> text=Load the model and try again");
+    await page.waitForSelector('.message:last-child[data-state="complete"]', { timeout: PATIENCE });
+    equal((await app.messages()).length, before + 2, "messages");
+  });
+}
+
+export async function withoutWebGpu(checks, browser, origin) {
+  const before = () => Object.defineProperty(Navigator.prototype, "gpu", { get: () => undefined });
+  const app = await App.open(browser, origin, { before });
+  await checks.check("without WebGPU a page says what to do, and conversations can still be read", async () => {
+    const text = await app.page.locator("main").innerText();
+    assert(text.includes("This browser has no WebGPU yet") && text.includes("chrome://"), text);
+    await app.shot("no-webgpu");
+    assert(await app.page.locator('[aria-label="Import conversations"]').isVisible(), "no way to conversations");
+  });
+  equalTroubles(checks, app, "without WebGPU");
+  await app.close();
+
+  const none = () => {
+    const { gpu } = navigator;
+    gpu.requestAdapter = async () => null;
+  };
+  const other = await App.open(browser, origin, { before: none });
+  await checks.check("without an adapter a page says so", async () => {
+    assert((await other.page.locator("h1").innerText()) === "No graphics processor is available", await other.page.locator("h1").innerText());
+  });
+  await other.close();
+}

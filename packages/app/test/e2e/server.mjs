@@ -1,0 +1,92 @@
+// A small server for the tests: the built app, test models with Range requests, and the few calls that `rullama serve` adds.
+
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { extname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const DIST = here("../../dist");
+const MODELS = here("../../../../testdata/gguf");
+
+const TYPES = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".wasm": "application/wasm",
+  ".webmanifest": "application/manifest+json",
+};
+
+/**
+ * Starts the server. `requests` is what it was asked; `logs` what was sent to it. `behaviour` changes how it answers:
+ * `api` whether it has models to offer, `pause` milliseconds before each piece of a model, `pieces` bytes of one.
+ */
+export async function serve() {
+  const requests = [];
+  const logs = [];
+  const behaviour = { api: false, pause: 0, pieces: 256 * 1024 };
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error) => {
+      response.writeHead(404, { "content-type": "text/plain" });
+      response.end(String(error.message));
+    });
+  });
+
+  async function answer(request, response) {
+    const { pathname } = new URL(request.url, "http://localhost");
+    requests.push({ method: request.method, path: pathname, range: request.headers.range });
+    if (pathname === "/api/models" && behaviour.api) {
+      const model = { name: "micro:e2b", bytes: 2158784, url: "/models/micro-e2b-Q8_0.gguf", family: "gemma4", parameters: "1M", format: "Q8_0" };
+      response.writeHead(200, { "content-type": "application/json" });
+      return response.end(JSON.stringify({ models: [model] }));
+    }
+    if (pathname === "/api/log" && behaviour.api && request.method === "POST") {
+      let text = "";
+      for await (const piece of request) {
+        text += piece;
+      }
+      logs.push(JSON.parse(text));
+      response.writeHead(204);
+      return response.end();
+    }
+    if (pathname.startsWith("/models/")) {
+      return sendModel(join(MODELS, normalize(pathname.slice("/models".length))), request, response);
+    }
+    const path = normalize(pathname === "/" ? "/index.html" : pathname);
+    const body = await readFile(join(DIST, path));
+    response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream", "cache-control": "no-cache" });
+    response.end(body);
+  }
+
+  async function sendModel(path, request, response) {
+    const file = await readFile(path);
+    const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "");
+    const first = range ? Number(range[1]) : 0;
+    const last = range?.[2] ? Math.min(Number(range[2]), file.length - 1) : file.length - 1;
+    const body = file.subarray(first, last + 1);
+    const headers = { "content-length": body.length, "accept-ranges": "bytes", etag: '"test"' };
+    response.writeHead(range ? 206 : 200, range ? { ...headers, "content-range": `bytes ${first}-${last}/${file.length}` } : headers);
+    if (request.method === "HEAD") {
+      return response.end();
+    }
+    for (let at = 0; at < body.length && !response.destroyed; at += behaviour.pieces) {
+      if (behaviour.pause > 0) {
+        await new Promise((resolve) => setTimeout(resolve, behaviour.pause));
+      }
+      response.write(body.subarray(at, at + behaviour.pieces));
+    }
+    response.end();
+  }
+
+  await new Promise((resolve, reject) => {
+    server.on("error", reject);
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { origin: `http://127.0.0.1:${server.address().port}`, requests, logs, behaviour, close };
+}

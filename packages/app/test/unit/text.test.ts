@@ -1,0 +1,176 @@
+import { describe, expect, test } from "vitest";
+import { depths, summarise, ticks } from "../../src/device/statistics";
+import { route } from "../../src/offline/routes";
+import { DEFAULTS, FIELDS, readNumber, readSettings, type NumberField } from "../../src/state/settings";
+import { KNOWN_CODES, explain } from "../../src/text/errors";
+import { age, binaryBytes, bytes, count, duration, parameters, plural, timeLeft, tokensPerSecond } from "../../src/text/format";
+import { Rate } from "../../src/text/rate";
+
+describe("numbers for people", () => {
+  test("sizes", () => {
+    expect([0, 999, 1000, 1_500_000, 123_456_789, 6.7e9].map(bytes)).toEqual(["0 B", "999 B", "1.0 KB", "1.5 MB", "123 MB", "6.7 GB"]);
+    expect(bytes(Number.NaN)).toBe("unknown size");
+    expect([100, 32768, 134217728, 2 ** 31 - 4].map(binaryBytes)).toEqual(["100 B", "32 KiB", "128 MiB", "2.0 GiB"]);
+  });
+
+  test("times", () => {
+    expect([2, 12, 58, 61, 600, 3700, 7300].map(timeLeft)).toEqual([
+      "a few seconds left",
+      "10 seconds left",
+      "60 seconds left",
+      "a minute left",
+      "10 minutes left",
+      "1 h 2 min left",
+      "2 h 2 min left",
+    ]);
+    expect(timeLeft(Number.POSITIVE_INFINITY)).toBe("");
+    expect([12, 1500, 125_000].map(duration)).toEqual(["12 ms", "1.5 s", "2 min 5 s"]);
+  });
+
+  test("speeds, counts and parameters", () => {
+    expect([0, 9.87, 250.4, Number.NaN].map(tokensPerSecond)).toEqual(["–", "9.9 tokens/s", "250 tokens/s", "–"]);
+    expect(count(1234567)).toBe("1,234,567");
+    expect([5.1e9, 270e6, 1.5e6, 900].map(parameters)).toEqual(["5.1B", "270M", "1.5M", "900"]);
+    expect([plural(1, "message"), plural(2, "message")]).toEqual(["1 message", "2 messages"]);
+  });
+
+  test("ages", () => {
+    const now = new Date(2026, 7, 20, 15).getTime();
+    const hour = 3600_000;
+    expect([now - hour, now - 20 * hour, now - 80 * hour, now - 1000 * hour].map((time) => age(time, now))).toEqual([
+      "Today",
+      "Yesterday",
+      "Last seven days",
+      "July 2026",
+    ]);
+  });
+});
+
+describe("the speed of a download", () => {
+  test("is that of the last seconds", () => {
+    const rate = new Rate();
+    rate.add(0, 0);
+    expect(rate.bytesPerSecond).toBeUndefined();
+    rate.add(1000, 1000);
+    expect(rate.bytesPerSecond).toBe(1000);
+    for (let second = 2; second <= 20; second++) {
+      rate.add(1000 + (second - 1) * 5000, second * 1000);
+    }
+    expect(rate.bytesPerSecond).toBe(5000);
+    expect(rate.secondsLeft(1000 + 19 * 5000 + 10_000)).toBe(2);
+    rate.add(0, 21_000);
+    expect(rate.bytesPerSecond).toBeUndefined();
+  });
+
+  test("of nothing tells no time", () => {
+    const rate = new Rate();
+    rate.add(5, 0);
+    rate.add(5, 1000);
+    expect(rate.secondsLeft(10)).toBeUndefined();
+  });
+});
+
+describe("what errors say", () => {
+  // Every code of the package, as its sources name them.
+  const CODES = [
+    ...["device.unavailable", "device.lost", "device.refused", "device.unreliable", "memory.exhausted", "memory.too_large"],
+    ...["model.unsupported", "model.missing_tensor", "model.wrong_shape", "model.invalid", "context.overflow", "context.too_large"],
+    ...["gguf.not_gguf", "gguf.version", "gguf.truncated", "gguf.malformed", "gguf.split", "format.unknown", "format.removed"],
+    ...["metadata.missing", "metadata.type", "tokenizer.vocabulary", "tokenizer.unsupported", "chat.invalid_json", "input.empty"],
+    ...["option.unknown", "option.out_of_range", "sample.not_finite", "source.status", "source.connection", "source.range_ignored"],
+    ...["source.changed", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
+    ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "network.failed", "network.range"],
+    ...["network.changed", "engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid"],
+  ];
+
+  test.each(CODES)("%s has a sentence", (code) => {
+    const { title, text } = explain({ code, message: "facts" });
+    expect(title).not.toBe("That did not work");
+    expect(text).toMatch(/[.?]$/);
+  });
+
+  test("details become advice", () => {
+    const tight = explain({ code: "memory.too_large", message: "m", details: { largestContext: 8192 } });
+    expect([tight.text.includes("8,192"), tight.step]).toEqual([true, "settings"]);
+    expect(explain({ code: "storage.quota", message: "m", details: { needed: 5e9, free: 2e9 } }).text).toContain("5.0 GB more are needed, and the browser grants 2.0 GB");
+  });
+
+  test("unknown things are admitted, and no stack is shown", () => {
+    const error = new Error("first\n    at somewhere (file.js:1:1)");
+    expect(explain(error)).toEqual({ ...explain(error), code: "unknown", title: "That did not work", detail: "first" });
+    expect(explain(undefined).code).toBe("unknown");
+    expect(explain({ code: "constructor", message: "x" }).title).toBe("That did not work");
+    expect(explain(new DOMException("x", "AbortError")).code).toBe("cancelled");
+    expect(KNOWN_CODES.length).toBeGreaterThan(30);
+  });
+});
+
+describe("settings", () => {
+  const field = (name: string) => FIELDS.find((one) => one.name === name) as NumberField;
+
+  test("what is typed becomes a number that fits", () => {
+    expect(["0,7", "9", "-1", "x", ""].map((typed) => readNumber(field("temperature"), typed))).toEqual([0.7, 2, 0, undefined, undefined]);
+    expect(["", "42", "4.6"].map((typed) => readNumber(field("seed"), typed))).toEqual([null, 42, 5]);
+  });
+
+  test("what was stored is not trusted", () => {
+    expect(readSettings(null)).toEqual(DEFAULTS);
+    expect(readSettings({ temperature: 99, topK: "x", seed: null, think: false, context: 1, other: 1 })).toEqual({
+      ...DEFAULTS,
+      temperature: 2,
+      think: false,
+      context: 256,
+    });
+    expect(readSettings({ temperature: null }).temperature).toBe(DEFAULTS.temperature);
+  });
+
+  test("every default fits its field", () => {
+    for (const one of FIELDS) {
+      const value = DEFAULTS[one.name];
+      expect(readNumber(one, value === null ? "" : String(value)), one.name).toBe(value);
+    }
+  });
+});
+
+describe("statistics of a benchmark", () => {
+  test("summaries", () => {
+    expect(summarise([3, 1, 2])).toEqual({ count: 3, median: 2, mean: 2, least: 1, most: 3, deviation: 1 });
+    expect(summarise([1, 2, 3, 10]).median).toBe(2.5);
+    expect(summarise([5])).toMatchObject({ median: 5, deviation: 0 });
+    expect(summarise([Number.NaN, 4]).count).toBe(1);
+    expect(summarise([]).median).toBeNaN();
+  });
+
+  test("depths leave room for what is generated", () => {
+    expect(depths(4096, 32)).toEqual([0, 512, 1024, 2048]);
+    expect(depths(4096 + 33, 32)).toEqual([0, 512, 1024, 2048, 4096]);
+    expect(depths(256, 16)).toEqual([0, 119, 238]);
+    expect(depths(32, 16)).toEqual([0]);
+  });
+
+  test("axes have round numbers", () => {
+    expect(ticks(9.3)).toEqual([0, 2, 4, 6, 8, 10]);
+    expect(ticks(100)).toEqual([0, 20, 40, 60, 80, 100]);
+    expect(ticks(0.34)).toEqual([0, 0.1, 0.2, 0.3, 0.4]);
+    expect(ticks(0)).toEqual([0, 1]);
+  });
+});
+
+describe("what the service worker answers", () => {
+  const files = new Set(["index.html", "assets/a.js"]);
+  const asked = (url: string, more: object = {}) =>
+    route({ method: "GET", mode: "no-cors", url, range: false, ...more }, "https://example.org/app/", files);
+
+  test("its own page and files, and nothing else", () => {
+    expect(asked("https://example.org/app/", { mode: "navigate" })).toBe("page");
+    expect(asked("https://example.org/app/index.html", { mode: "navigate" })).toBe("page");
+    expect(asked("https://example.org/app/other", { mode: "navigate" })).toBe("network");
+    expect(asked("https://example.org/app/assets/a.js")).toBe("file");
+    expect(asked("https://example.org/app/assets/a.js", { method: "POST" })).toBe("network");
+    expect(asked("https://example.org/app/model.gguf")).toBe("network");
+    expect(asked("https://example.org/app/index.html", { range: true })).toBe("network");
+    expect(asked("https://example.org/api/models")).toBe("network");
+    expect(asked("https://example.org/app/api/models")).toBe("network");
+    expect(asked("https://other.example/app/assets/a.js")).toBe("network");
+  });
+});

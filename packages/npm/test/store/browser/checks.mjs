@@ -1,0 +1,347 @@
+// The store in a real browser, the same checks in each. `browser` opens tabs (`tab()`), restarts (`restart()`),
+// limits its room where it can (`limitRoom()`), and says its name; a tab evaluates, reloads and closes.
+
+import { createHash, randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TestServer } from "./server.mjs";
+
+const MEBIBYTE = 1024 * 1024;
+const PART = 16 * MEBIBYTE;
+const SIZE = 2 * PART + 3 * MEBIBYTE + 12345;
+
+/** Runs all checks; gives the number that failed. */
+export async function runChecks(browser) {
+  const server = new TestServer();
+  await server.start();
+  let passed = 0;
+  let failed = 0;
+  const check = (what, truth, found) => {
+    if (truth) passed++;
+    else failed++;
+    console.log(`${truth ? "ok  " : "FAIL"} ${browser.name}: ${what}${truth || found === undefined ? "" : ` (found ${JSON.stringify(found)})`}`);
+  };
+  const skip = (what) => console.log(`skip ${browser.name}: ${what}`);
+  try {
+    for (const [name, run] of Object.entries(scenarios)) {
+      try {
+        await within(120_000, run({ browser, server, check, skip, open: (tab) => openPage(tab, server) }));
+      } catch (error) {
+        failed++;
+        console.log(`FAIL ${browser.name}: ${name}: ${error.stack ?? error}`);
+      }
+      await browser.closeTabs();
+    }
+  } finally {
+    server.stop();
+    await browser.stop();
+  }
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed;
+}
+
+const scenarios = {
+  async "a download"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    server.add("whole.gguf", content, { etag: `"${digest(content)}"` });
+    const page = await open(await browser.tab());
+    const { model, events } = await page.evaluate(async () => {
+      const events = [];
+      const model = await store.download("/files/whole.gguf", { onProgress: (event) => events.push(event) });
+      return { model, events };
+    });
+    check("a download is complete and proved by its ETag", model.complete && model.proof === "sha256" && model.sha256 === digest(content), model);
+    check("every byte is sent once", server.sent("whole.gguf") === SIZE, server.sent("whole.gguf"));
+    check("progress ends at 1", events.length > 1 && events.at(-1).progress === 1 && events.at(-1).total === SIZE, events.at(-1));
+    const [listed] = await page.evaluate(() => store.list());
+    check("it is listed", listed.name === "whole.gguf" && listed.storedBytes === SIZE && listed.complete, listed);
+    await page.evaluate(() => store.download("/files/whole.gguf"));
+    check("it is not fetched again", server.of("whole.gguf").length === 1, server.of("whole.gguf"));
+    const read = await page.evaluate(async () => {
+      const source = await store.source("whole.gguf");
+      const bytes = [...await source.read(16777210, 12)];
+      source.close();
+      return bytes;
+    });
+    check("a window reads it", equal(read, content.subarray(16777210, 16777222)), read);
+    const exported = await page.evaluate(async () => {
+      const file = await store.export("whole.gguf");
+      const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", await file.arrayBuffer()));
+      return { name: file.name, size: file.size, hash: Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("") };
+    });
+    check("it is exported whole, under its name", exported.name === "whole.gguf" && exported.hash === digest(content), exported);
+    const space = await page.evaluate(() => store.estimate());
+    check("the estimate counts it", space.usage >= SIZE && space.free > 0, space);
+  },
+
+  async "corruption"({ browser, server, check, open }) {
+    const page = await open(await browser.tab());
+    await page.evaluate(flipByte, { file: "whole.gguf.file", at: 16777216 + 99 });
+    const error = await page.evaluate(tryIt, "store.verify('whole.gguf')");
+    check("a corrupted byte is caught", error.code === "storage.corrupt" && error.message.includes("whole.gguf"), error);
+    check("and its part is named", equal(error.details.damaged, [{ offset: PART, length: PART }]), error.details);
+    const before = server.sent("whole.gguf");
+    await page.evaluate(() => store.verify("whole.gguf", { repair: true }));
+    check("repair fetches that part alone", server.sent("whole.gguf") - before === PART, server.sent("whole.gguf") - before);
+    const again = await page.evaluate(tryIt, "store.verify('whole.gguf')");
+    check("and then all is well", again.value?.repaired.length === 0, again);
+  },
+
+  async "two tabs reading, and deleting"({ browser, server, check, open }) {
+    const content = server.files.get("whole.gguf").content;
+    const one = await open(await browser.tab());
+    const two = await open(await browser.tab());
+    const answers = [];
+    for (const page of [one, two]) {
+      await page.evaluate(() => { window.reader = new Worker("/reader-worker.js", { type: "module" }); });
+      answers.push(await page.evaluate(askReader, { open: "whole.gguf", read: [100, 8] }));
+    }
+    check(`two tabs read one file at once (shared handles: ${answers[0].shared})`, answers.every(({ bytes }) => equal(bytes, content.subarray(100, 108))), answers);
+    const busy = await two.evaluate(tryIt, "store.delete('whole.gguf')");
+    check("it is not deleted under a reader", busy.code === "storage.busy", busy);
+    await one.evaluate(askReader, { close: true });
+    await two.evaluate(askReader, { close: true });
+    await two.evaluate(() => store.delete("whole.gguf"));
+    const left = await one.evaluate(filesLeft);
+    check("deleting leaves no file", left.length === 0 && (await one.evaluate(() => store.list())).length === 0, left);
+  },
+
+  async "aborting and resuming"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    server.add("abort.gguf", content, { pause: 10 });
+    const page = await open(await browser.tab());
+    const error = await page.evaluate(abortAt, { url: "/files/abort.gguf", bytes: 5 * 1024 * 1024 });
+    const [half] = await page.evaluate(() => store.list());
+    check("an abort rejects with `cancelled`", error.code === "cancelled", error);
+    check("and keeps what is there", !half.complete && half.storedBytes >= 5 * MEBIBYTE && half.storedBytes < SIZE, half);
+    const missing = await page.evaluate(tryIt, "store.source('abort.gguf')");
+    check("a half file is not opened", missing.code === "storage.missing", missing);
+    server.files.get("abort.gguf").pause = 0;
+    const model = await page.evaluate(() => store.download("/files/abort.gguf"));
+    const last = server.of("abort.gguf").at(-1);
+    check("resuming starts at the very byte", last.range === `bytes=${half.storedBytes}-` && last.ifRange === '"abort.gguf-1"', last);
+    check("and fetches only the rest", last.sent === SIZE - half.storedBytes, last);
+    check("the result is right", model.sha256 === digest(content), model);
+  },
+
+  async "connections that break"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    server.add("cut.gguf", content, { cuts: [3_000_001, 17_000_003, 5] });
+    const page = await open(await browser.tab());
+    const model = await page.evaluate(() => store.download("/files/cut.gguf"));
+    check("broken connections are mended", model.sha256 === digest(content), model);
+    check("with no byte sent twice", server.of("cut.gguf").length === 4 && server.sent("cut.gguf") === SIZE, server.of("cut.gguf"));
+  },
+
+  async "a server of another origin"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    server.add("cross.gguf", content, { cuts: [4_000_000] });
+    const page = await open(await browser.tab());
+    const model = await page.evaluate((url) => store.download(url), `${server.otherOrigin}/files/cross.gguf`);
+    const requests = server.of("cross.gguf");
+    check("it resumes without a preflight and without visible headers", model.sha256 === digest(content) && requests.every(({ method, ifRange }) => method === "GET" && ifRange === null), requests);
+    check("and sends no byte twice", server.sent("cross.gguf") === SIZE, requests);
+  },
+
+  async "reloading in the middle"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    server.add("reload.gguf", content, { pause: 20 });
+    const tab = await browser.tab();
+    let page = await open(tab);
+    await page.evaluate(startAndReach, { url: "/files/reload.gguf", bytes: 18 * 1024 * 1024 });
+    await tab.reload();
+    page = await open(tab, { stay: true });
+    const half = (await page.evaluate(() => store.list())).find(({ name }) => name === "reload.gguf");
+    check("after a reload what was recorded is there", !half.complete && half.storedBytes >= PART, half);
+    server.files.get("reload.gguf").pause = 0;
+    const model = await page.evaluate(() => store.download("/files/reload.gguf"));
+    const last = server.of("reload.gguf").at(-1);
+    check("the download goes on from there", last.range === `bytes=${half.storedBytes}-` && last.sent === SIZE - half.storedBytes, last);
+    check("and is right", model.sha256 === digest(content), model);
+  },
+
+  async "a changed file"({ browser, server, check, open }) {
+    const file = server.add("changed.gguf", randomBytes(SIZE), { pause: 10 });
+    const page = await open(await browser.tab());
+    await page.evaluate(abortAt, { url: "/files/changed.gguf", bytes: 4 * 1024 * 1024 });
+    file.content = randomBytes(SIZE);
+    file.etag = '"changed.gguf-2"';
+    file.pause = 0;
+    const model = await page.evaluate(() => store.download("/files/changed.gguf"));
+    check("a file that changed is fetched anew, not mixed", model.sha256 === digest(file.content), model);
+  },
+
+  async "two tabs downloading"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    server.add("both.gguf", content, { pause: 20 });
+    const pages = [await open(await browser.tab()), await open(await browser.tab())];
+    const results = await Promise.all(pages.map((page) => page.evaluate(async () => {
+      const events = [];
+      const model = await store.download("/files/both.gguf", { onProgress: ({ loaded }) => events.push(loaded) });
+      return { model, events };
+    })));
+    check("two tabs fetch a file once", server.of("both.gguf").length === 1 && server.sent("both.gguf") === SIZE, server.of("both.gguf"));
+    check("both get it", results.every(({ model }) => model.sha256 === digest(content)), results.map(({ model }) => model));
+    check("both see progress", results.every(({ events }) => events.length > 2 && events.at(-1) === SIZE), results.map(({ events }) => events.length));
+  },
+
+  async "a tab that goes away"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    server.add("taken.gguf", content, { pause: 20 });
+    const first = await browser.tab();
+    const one = await open(first);
+    const two = await open(await browser.tab());
+    await one.evaluate(startAndReach, { url: "/files/taken.gguf", bytes: 17 * 1024 * 1024 });
+    const waiting = two.evaluate(() => store.download("/files/taken.gguf"));
+    await sleep(300);
+    await first.close();
+    server.files.get("taken.gguf").pause = 0;
+    const model = await waiting;
+    const ranges = server.of("taken.gguf").map(({ range }) => range);
+    check("when a tab is closed the other takes its download over", model.sha256 === digest(content) && ranges.length === 2 && ranges[1] !== "bytes=0-", ranges);
+  },
+
+  async "room and wrong files"({ browser, server, check, open }) {
+    server.add("huge.gguf", randomBytes(1000), { claims: 4e15 });
+    server.add("wrong.gguf", randomBytes(100_000), { etag: `"${"0".repeat(64)}"` });
+    const page = await open(await browser.tab());
+    const huge = await page.evaluate(tryIt, "store.download('/files/huge.gguf')");
+    check("a file too large is refused with its size and the room", huge.code === "storage.quota" && huge.details.needed === 4e15 && huge.details.free > 0, huge);
+    const wrong = await page.evaluate(tryIt, "store.download('/files/wrong.gguf')");
+    check("a file with another hash than promised is refused", wrong.code === "storage.corrupt", wrong);
+    const absent = await page.evaluate(tryIt, "store.download('/files/absent.gguf')");
+    check("a missing file is told with its status", absent.code === "network.failed" && absent.details.status === 404, absent);
+    const left = (await page.evaluate(() => store.list())).map(({ name }) => name);
+    check("nothing of them stays", !left.some((name) => /huge|wrong|absent/.test(name)), left);
+  },
+
+  async "room that runs out on the way"({ browser, server, check, skip, open }) {
+    const content = randomBytes(SIZE);
+    server.add("full.gguf", content, { pause: 20 });
+    const page = await open(await browser.tab());
+    const { usage } = await page.evaluate(() => store.estimate());
+    const download = page.evaluate(tryIt, "store.download('/files/full.gguf')");
+    while (server.sent("full.gguf") < 5 * MEBIBYTE) await sleep(20);
+    if (!(await browser.limitRoom(page, server.origin, usage + 12 * MEBIBYTE))) {
+      await download;
+      return skip("the room runs out on the way: this browser's room cannot be limited from outside");
+    }
+    const error = await download;
+    check("room that runs out on the way is told", error.code === "storage.quota" && error.details.needed > 0, error);
+    const half = (await page.evaluate(() => store.list())).find(({ name }) => name === "full.gguf");
+    check("what was stored is kept", half?.storedBytes > 0 && !half.complete, half);
+    await browser.limitRoom(page, server.origin, undefined);
+    server.files.get("full.gguf").pause = 0;
+    const model = await page.evaluate(() => store.download("/files/full.gguf"));
+    check("and finished when there is room", model.sha256 === digest(content) && server.of("full.gguf").at(-1).range === `bytes=${half?.storedBytes}-`, server.of("full.gguf"));
+  },
+
+  async "importing"({ browser, check, open }) {
+    const page = await open(await browser.tab());
+    const { model, code } = await page.evaluate(async () => {
+      const bytes = new Uint8Array(20_000_000).map((_, i) => (i * 31) >> 3);
+      const model = await store.import(new File([bytes], "mine.gguf"));
+      const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+      const expected = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+      const again = await store.import(new File([bytes], "mine.gguf")).catch((error) => error);
+      return { model: { ...model, expected }, code: again.code };
+    });
+    check("a file of the user's is stored", model.complete && model.sha256 === model.expected, model);
+    check("and not overwritten unasked", code === "storage.exists", code);
+  },
+
+  async "restarting the browser"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    server.add("restart.gguf", content, { pause: 20 });
+    const before = await open(await browser.tab());
+    await before.evaluate(startAndReach, { url: "/files/restart.gguf", bytes: 18 * 1024 * 1024 });
+    await browser.restart();
+    const page = await open(await browser.tab());
+    const models = await page.evaluate(() => store.list());
+    const half = models.find(({ name }) => name === "restart.gguf");
+    check("whole and half files outlive the browser", half?.storedBytes >= PART && models.some(({ name, complete }) => name === "cut.gguf" && complete), models);
+    server.files.get("restart.gguf").pause = 0;
+    const model = await page.evaluate(() => store.download("/files/restart.gguf"));
+    check("and the half one is finished", model.sha256 === digest(content) && server.of("restart.gguf").at(-1).range === `bytes=${half?.storedBytes}-`, server.of("restart.gguf"));
+    const verified = await page.evaluate(tryIt, "store.verify('cut.gguf')");
+    check("the whole one is still right", verified.value?.repaired.length === 0, verified);
+  },
+};
+
+/** Opens the page in a tab and waits for the store. */
+async function openPage(tab, server, { stay = false } = {}) {
+  if (!stay) await tab.goto(`${server.origin}/`);
+  await tab.evaluate(async () => {
+    for (let i = 0; i < 200 && !window.store; i++) {
+      if (window.failed) throw new Error(window.failed);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    if (!window.store) throw new Error("the store did not open");
+  });
+  return tab;
+}
+
+// What follows runs in the page.
+
+async function tryIt(expression) {
+  try {
+    return { value: await eval(expression) };
+  } catch (error) {
+    return { code: error.code ?? error.name, message: error.message, details: error.details };
+  }
+}
+
+async function abortAt({ url, bytes }) {
+  const control = new AbortController();
+  try {
+    await store.download(url, { signal: control.signal, onProgress: ({ loaded }) => { if (loaded >= bytes) control.abort(); } });
+    return { code: "it succeeded" };
+  } catch (error) {
+    return { code: error.code };
+  }
+}
+
+function startAndReach({ url, bytes }) {
+  return new Promise((resolve, reject) => {
+    store.download(url, { onProgress: ({ loaded }) => { if (loaded >= bytes) resolve(); } }).catch(reject);
+  });
+}
+
+function askReader(message) {
+  return new Promise((resolve) => {
+    reader.onmessage = ({ data }) => resolve(data);
+    reader.postMessage(message);
+  });
+}
+
+async function flipByte({ file, at }) {
+  const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("rullama");
+  const handle = await folder.getFileHandle(file);
+  const byte = new Uint8Array(await (await handle.getFile()).slice(at, at + 1).arrayBuffer());
+  byte[0] ^= 1;
+  const stream = await handle.createWritable({ keepExistingData: true });
+  await stream.write({ type: "write", position: at, data: byte });
+  await stream.close();
+}
+
+async function filesLeft() {
+  const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("rullama");
+  const names = [];
+  for await (const name of folder.keys()) names.push(name);
+  return names;
+}
+
+function digest(bytes) {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+function equal(a, b) {
+  const plain = (value) => JSON.stringify(value instanceof Uint8Array ? [...value] : value);
+  return plain(a) === plain(b);
+}
+
+function within(milliseconds, promise) {
+  const late = sleep(milliseconds, undefined, { ref: false }).then(() => {
+    throw new Error(`not done after ${milliseconds / 1000} s`);
+  });
+  return Promise.race([promise, late]);
+}

@@ -1,0 +1,384 @@
+// Downloads over a server in memory that breaks, changes, lies and runs full.
+
+import { describe, expect, test } from "vitest";
+import { MemoryFiles } from "../../src/store/memory-files.js";
+import type { StoreProgress } from "../../src/store/progress.js";
+import { FakeServer, digest, noise } from "./fake-server.js";
+import { PART, URL_1, failure, makeStore } from "./tools.js";
+
+const FILE = "model.gguf.file";
+const PART_FILE = "model.gguf.part";
+const RECORD = "model.gguf.json";
+const CONTENT = noise(10 * PART + 321);
+
+describe("a download", () => {
+  test("stores every byte and says what vouched for it", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store, files } = makeStore(server);
+    const seen: StoreProgress[] = [];
+    const model = await store.download(URL_1, { onProgress: (progress) => seen.push(progress) });
+    expect(model).toMatchObject({ name: "model.gguf", bytes: CONTENT.length, storedBytes: CONTENT.length, complete: true, sha256: digest(CONTENT), proof: "size", url: URL_1 });
+    expect(files.contents.get(FILE)).toEqual(CONTENT);
+    expect(files.contents.has(PART_FILE)).toBe(false);
+    expect(server.sent).toBe(CONTENT.length);
+    expect(seen.at(-1)).toEqual({ status: "download", file: "model.gguf", loaded: CONTENT.length, total: CONTENT.length, progress: 1 });
+  });
+
+  test("asks for the first byte with Range too, so that nothing is compressed", async () => {
+    const server = new FakeServer(CONTENT);
+    await makeStore(server).store.download(URL_1);
+    expect(server.requests).toEqual([{ range: "bytes=0-", ifRange: null }]);
+  });
+
+  test("is not fetched twice", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server);
+    await store.download(URL_1);
+    await store.download(URL_1);
+    expect(server.requests.length).toBe(1);
+  });
+
+  test("of several addresses stores each", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server);
+    const models = await store.download([URL_1, "https://models.example/model-00002-of-00002.gguf"]);
+    expect(models.map((model) => model.name)).toEqual(["model.gguf", "model-00002-of-00002.gguf"]);
+    await expect(store.download([URL_1, URL_1], { sha256: digest(CONTENT) })).rejects.toThrow(TypeError);
+  });
+
+  test("never mistakes another file of the same name for it", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server);
+    await store.download(URL_1);
+    const other = "https://elsewhere.example/model.gguf";
+    expect((await failure(store.download(other))).code).toBe("storage.exists");
+    expect((await store.download(other, { sha256: digest(CONTENT) })).complete).toBe(true);
+    expect(server.requests.length).toBe(1);
+    server.bytes = noise(500, 9);
+    server.etag = '"v2"';
+    expect((await store.download(other, { replace: true })).sha256).toBe(digest(server.bytes));
+  });
+
+  test("needs no rename to be whole", async () => {
+    const files = new MemoryFiles();
+    files.renames = false;
+    const { store } = makeStore(new FakeServer(CONTENT), { files });
+    await store.download(URL_1);
+    expect((await store.list())[0]!.complete).toBe(true);
+    const source = await store.source("model.gguf");
+    expect(await source.read(5, 10)).toEqual(CONTENT.slice(5, 15));
+  });
+});
+
+describe("a broken connection", () => {
+  test("at any byte costs no byte twice", async () => {
+    for (let seed = 1; seed <= 40; seed++) {
+      const server = new FakeServer(CONTENT, seed % 3 === 0 ? undefined : '"v1"');
+      server.chunk = 1 + (seed * 97) % 1500;
+      server.breaks = Array.from(noise(12, seed), (byte) => 1 + byte * 5);
+      const { store, files } = makeStore(server);
+      const model = await store.download(URL_1);
+      expect(model.sha256).toBe(digest(CONTENT));
+      expect(files.contents.get(FILE)).toEqual(CONTENT);
+      expect(server.sent).toBe(CONTENT.length);
+      expect(server.requests.length).toBeGreaterThan(3);
+    }
+  });
+
+  test("that brings nothing is given up, and the bytes are kept", async () => {
+    const server = new FakeServer(CONTENT);
+    server.breaks = [3000, 0, 0, 0];
+    const { store } = makeStore(server);
+    const error = await failure(store.download(URL_1));
+    expect(error.code).toBe("network.failed");
+    expect((await store.list())[0]).toMatchObject({ complete: false, storedBytes: 3000, bytes: CONTENT.length });
+    await store.download(URL_1);
+    expect(server.sent).toBe(CONTENT.length);
+    expect(server.requests.at(-1)).toEqual({ range: "bytes=3000-", ifRange: '"v1"' });
+  });
+
+  test("or a busy server is tried again; a refusal is not", async () => {
+    const server = new FakeServer(CONTENT);
+    server.statuses = [503, 0, 429];
+    const { store } = makeStore(server);
+    await store.download(URL_1);
+    expect(server.requests.length).toBe(4);
+
+    const refusing = new FakeServer(CONTENT);
+    refusing.statuses = [404];
+    const error = await failure(makeStore(refusing).store.download(URL_1));
+    expect(error.code).toBe("network.failed");
+    expect(error.details.status).toBe(404);
+    expect(refusing.requests.length).toBe(1);
+  });
+
+  test("that stays open and silent counts as broken", async () => {
+    const server = new FakeServer(CONTENT);
+    let stuck = true;
+    server.onChunk = (sent) => (sent >= 2000 && stuck ? new Promise(() => { stuck = false; }) : undefined);
+    const { store } = makeStore(server, { policy: { delay: 1, longestDelay: 1, retries: 2, stall: 40 } });
+    await store.download(URL_1);
+    expect(server.sent).toBe(CONTENT.length);
+    expect(server.requests.length).toBe(2);
+  });
+
+  test("with a server that knows no ranges starts again, and ends when that leads nowhere", async () => {
+    const server = new FakeServer(CONTENT);
+    server.ignoresRanges = true;
+    server.breaks = [5000];
+    const { store } = makeStore(server);
+    expect((await store.download(URL_1)).sha256).toBe(digest(CONTENT));
+    expect(server.sent).toBe(5000 + CONTENT.length);
+
+    const hopeless = new FakeServer(CONTENT);
+    hopeless.ignoresRanges = true;
+    hopeless.breaks = Array(20).fill(5000);
+    expect((await failure(makeStore(hopeless).store.download(URL_1))).code).toBe("network.range");
+  });
+
+  test("with an answer from another byte is an error, not a mixture", async () => {
+    const server = new FakeServer(CONTENT);
+    server.breaks = [3000];
+    const wrong = async (url: unknown, init?: RequestInit) => {
+      const headers = new Headers(init?.headers);
+      if (headers.get("Range") === "bytes=3000-") headers.set("Range", "bytes=2990-");
+      return server.fetch(url, { ...init, headers });
+    };
+    const { store } = makeStore(undefined, { fetch: wrong as typeof fetch });
+    expect((await failure(store.download(URL_1))).code).toBe("network.range");
+  });
+});
+
+describe("a file that changes on its server", () => {
+  test.each([true, false])("starts again (If-Range heeded: %s)", async (heeds) => {
+    const server = new FakeServer(CONTENT);
+    server.breaks = [4000, 0, 0, 0];
+    const fetching = async (url: unknown, init?: RequestInit) => {
+      const headers = new Headers(init?.headers);
+      if (!heeds) headers.delete("If-Range");
+      return server.fetch(url, { ...init, headers });
+    };
+    const { store, files } = makeStore(undefined, { fetch: fetching as typeof fetch });
+    await failure(store.download(URL_1));
+    server.bytes = noise(CONTENT.length, 7);
+    server.etag = '"v2"';
+    expect((await store.download(URL_1)).sha256).toBe(digest(server.bytes));
+    expect(files.contents.get(FILE)).toEqual(server.bytes);
+  });
+
+  test("becoming shorter than what is stored starts again", async () => {
+    const server = new FakeServer(CONTENT, undefined);
+    server.breaks = [4000, 0, 0, 0];
+    const { store } = makeStore(server);
+    await failure(store.download(URL_1));
+    server.bytes = noise(2000, 7);
+    expect((await store.download(URL_1)).sha256).toBe(digest(server.bytes));
+  });
+
+  test("again and again is reported", async () => {
+    const server = new FakeServer(CONTENT);
+    server.breaks = Array(20).fill(2000);
+    let version = 1;
+    server.onChunk = (sent) => { if (sent % 2000 === 0) server.etag = `"v${++version}"`; };
+    const { store } = makeStore(server, { policy: { delay: 1, longestDelay: 1, retries: 50 } });
+    expect((await failure(store.download(URL_1))).code).toBe("network.changed");
+  });
+
+  test("a crash right after starting again mixes nothing", async () => {
+    const server = new FakeServer(CONTENT);
+    server.breaks = [4000, 0, 0, 0];
+    const { store, files } = makeStore(server);
+    await failure(store.download(URL_1));
+    server.bytes = noise(CONTENT.length, 7);
+    server.etag = '"v2"';
+    // The crash: files as they are on disk when the first bytes of the new file were written.
+    let crashed: Map<string, Uint8Array> | undefined;
+    const write = files.openWrite.bind(files);
+    files.openWrite = async (name) => {
+      const writer = await write(name);
+      return { ...writer, write: async (bytes, at) => {
+        await writer.write(bytes, at);
+        crashed ??= new Map([...files.contents].map(([key, value]) => [key, value.slice()]));
+      } };
+    };
+    await store.download(URL_1);
+    const after = new MemoryFiles();
+    for (const [name, bytes] of crashed!) after.contents.set(name, bytes);
+    expect(JSON.parse((await after.readText(RECORD))!).stored).toBe(0);
+    const again = makeStore(server, { files: after });
+    expect((await again.store.download(URL_1)).sha256).toBe(digest(server.bytes));
+  });
+});
+
+describe("resuming after a crash", () => {
+  test("goes on from the record, wherever it was written", async () => {
+    const server = new FakeServer(CONTENT);
+    server.chunk = 700;
+    const { store, files } = makeStore(server);
+    const snapshots: Map<string, Uint8Array>[] = [];
+    const writeText = files.writeText.bind(files);
+    files.writeText = async (name, text) => {
+      await writeText(name, text);
+      snapshots.push(new Map([...files.contents].map(([key, value]) => [key, value.slice()])));
+    };
+    await store.download(URL_1);
+    expect(snapshots.length).toBeGreaterThan(10);
+    for (const snapshot of snapshots) {
+      const after = new MemoryFiles();
+      for (const [name, bytes] of snapshot) after.contents.set(name, bytes);
+      const { stored, complete } = JSON.parse((await after.readText(RECORD))!);
+      const second = new FakeServer(CONTENT);
+      const model = await makeStore(second, { files: after }).store.download(URL_1);
+      expect(model.sha256).toBe(digest(CONTENT));
+      expect(second.sent).toBe(complete ? 0 : CONTENT.length - stored);
+    }
+  });
+
+  test("a part file shorter than its record goes back to the last part that is there", async () => {
+    const server = new FakeServer(CONTENT);
+    server.breaks = [5 * PART + 10, 0, 0, 0];
+    const { store, files } = makeStore(server);
+    await failure(store.download(URL_1));
+    files.contents.set(PART_FILE, CONTENT.slice(0, 3 * PART + 5));
+    server.sent = 0;
+    expect((await store.download(URL_1)).sha256).toBe(digest(CONTENT));
+    expect(server.sent).toBe(CONTENT.length - 3 * PART);
+  });
+
+  test("a damaged record means a fresh start", async () => {
+    const server = new FakeServer(CONTENT);
+    server.breaks = [5000, 0, 0, 0];
+    const { store, files } = makeStore(server);
+    await failure(store.download(URL_1));
+    await files.writeText(RECORD, (await files.readText(RECORD))!.slice(0, 50));
+    expect((await store.download(URL_1)).sha256).toBe(digest(CONTENT));
+  });
+});
+
+describe("a wrong file", () => {
+  const other = digest(noise(5, 5));
+
+  test("by the caller's hash is refused and nothing of it is kept", async () => {
+    const { store, files } = makeStore(new FakeServer(CONTENT));
+    const error = await failure(store.download(URL_1, { sha256: other }));
+    expect(error.code).toBe("storage.corrupt");
+    expect(error.message).toContain("model.gguf");
+    expect(await store.list()).toEqual([]);
+    expect(files.contents.size).toBe(0);
+  });
+
+  test.each([
+    ["the ETag", `"${other}"`, {}, URL_1],
+    ["a weak ETag", `W/"${other}"`, {}, URL_1],
+    ["a labelled ETag", `"sha256:${other}"`, {}, URL_1],
+    ["a header of a hub", '"x"', { "X-Linked-ETag": `"${other}"` }, URL_1],
+    ["the address", '"x"', {}, `https://models.example/v2/blobs/sha256:${other}`],
+    ["the escaped address", '"x"', {}, `https://models.example/v2/blobs/sha256%3A${other}`],
+  ])("by %s is refused", async (_, etag, headers, url) => {
+    const server = new FakeServer(CONTENT, etag);
+    server.headers = headers as Record<string, string>;
+    expect((await failure(makeStore(server).store.download(url))).code).toBe("storage.corrupt");
+  });
+
+  test("by an ETag that is no SHA-256 is not refused where that is known", async () => {
+    const told = await makeStore(new FakeServer(CONTENT, `"${other}"`)).store.download(URL_1, { etagIsHash: false });
+    expect(told).toMatchObject({ complete: true, proof: "size" });
+    const xet = new FakeServer(CONTENT, `"${other}"`);
+    xet.headers = { "X-Xet-Hash": other };
+    expect((await makeStore(xet).store.download(URL_1)).proof).toBe("size");
+  });
+
+  test("a right hash is proof", async () => {
+    const server = new FakeServer(CONTENT, `"${digest(CONTENT)}"`);
+    expect((await makeStore(server).store.download(URL_1)).proof).toBe("sha256");
+    const given = await makeStore(new FakeServer(CONTENT)).store.download(URL_1, { sha256: `sha256:${digest(CONTENT).toUpperCase()}` });
+    expect(given.proof).toBe("sha256");
+  });
+
+  test("by its size is refused", async () => {
+    const error = await failure(makeStore(new FakeServer(CONTENT)).store.download(URL_1, { bytes: 5 }));
+    expect(error.code).toBe("network.changed");
+  });
+
+  test("longer than told is refused", async () => {
+    const server = new FakeServer(CONTENT);
+    const short = async (url: unknown, init?: RequestInit) => {
+      const response = await server.fetch(url, init);
+      return new Response(response.body, { status: 200, headers: { "Content-Length": "100" } });
+    };
+    const { store } = makeStore(undefined, { fetch: short as typeof fetch });
+    expect((await failure(store.download(URL_1))).code).toBe("network.failed");
+  });
+
+  test("of unknown size and hash is refused; the hash alone is enough", async () => {
+    const server = new FakeServer(CONTENT);
+    server.hidesSize = true;
+    const { store } = makeStore(server);
+    expect((await failure(store.download(URL_1))).code).toBe("network.failed");
+    expect((await store.download(URL_1, { sha256: digest(CONTENT) })).complete).toBe(true);
+  });
+});
+
+describe("room", () => {
+  test("is asked for before the first byte", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server, { files: new MemoryFiles(5000) });
+    const error = await failure(store.download(URL_1));
+    expect(error.code).toBe("storage.quota");
+    expect(error.details.needed).toBe(CONTENT.length);
+    expect(error.details.free).toBeLessThanOrEqual(5000);
+    expect(error.message).toContain(String(CONTENT.length));
+    expect(server.sent).toBeLessThanOrEqual(server.chunk);
+    expect(await store.list()).toEqual([]);
+  });
+
+  test("that runs out on the way keeps what is stored", async () => {
+    const server = new FakeServer(CONTENT);
+    const files = new MemoryFiles();
+    const { store } = makeStore(server, { files });
+    server.onChunk = (sent) => { if (sent >= 6000) files.capacity = 0; };
+    const error = await failure(store.download(URL_1));
+    expect(error.code).toBe("storage.quota");
+    expect(error.details.needed).toBeGreaterThan(0);
+    const stored = (await store.list())[0]!.storedBytes;
+    expect(stored).toBeGreaterThanOrEqual(6000);
+    files.capacity = 1e9;
+    server.onChunk = undefined;
+    server.sent = 0;
+    await store.download(URL_1);
+    expect(server.sent).toBe(CONTENT.length - stored);
+  });
+});
+
+describe("cancelling", () => {
+  test("stops at once, keeps the bytes, and says so", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server);
+    const control = new AbortController();
+    server.onChunk = (sent) => { if (sent >= 4000) control.abort(); };
+    const error = await failure(store.download(URL_1, { signal: control.signal }));
+    expect(error.code).toBe("cancelled");
+    const stored = (await store.list())[0]!.storedBytes;
+    expect(stored).toBeGreaterThan(0);
+    server.onChunk = undefined;
+    server.sent = 0;
+    await store.download(URL_1);
+    expect(server.sent).toBe(CONTENT.length - stored);
+  });
+
+  test("works on a silent connection, while waiting to try again, and beforehand", async () => {
+    const silent = new FakeServer(CONTENT);
+    const control = new AbortController();
+    silent.onChunk = () => { setTimeout(() => control.abort(), 5); return new Promise(() => {}); };
+    expect((await failure(makeStore(silent).store.download(URL_1, { signal: control.signal }))).code).toBe("cancelled");
+
+    const busy = new FakeServer(CONTENT);
+    busy.statuses = [503];
+    const patient = makeStore(busy, { policy: { delay: 60_000, longestDelay: 60_000 } });
+    expect((await failure(patient.store.download(URL_1, { signal: AbortSignal.timeout(20) }))).code).toBe("cancelled");
+
+    const unused = new FakeServer(CONTENT);
+    expect((await failure(makeStore(unused).store.download(URL_1, { signal: AbortSignal.abort() }))).code).toBe("cancelled");
+    expect(unused.requests.length).toBe(0);
+  });
+});

@@ -1,0 +1,32 @@
+// What the unit tests share: a store over memory with small parts and short waits, and a way to catch errors.
+
+import { LocalModelStore } from "../../src/store/local-store.js";
+import type { LocalStoreOptions } from "../../src/store/local-store.js";
+import { MemoryLocks } from "../../src/store/locks.js";
+import { MemoryFiles } from "../../src/store/memory-files.js";
+import type { StoreError } from "../../src/store/error.js";
+import type { FakeServer } from "./fake-server.js";
+
+export const URL_1 = "https://models.example/gemma/model.gguf";
+export const PART = 1024;
+
+export function makeStore(server?: FakeServer, options: Partial<LocalStoreOptions> & { files?: MemoryFiles } = {}) {
+  const files = options.files ?? new MemoryFiles();
+  const store = new LocalModelStore({
+    locks: new MemoryLocks(),
+    partBytes: PART,
+    policy: { delay: 1, longestDelay: 2, retries: 3, stall: 5000, checkpoint: 1000 },
+    ...(server ? { fetch: server.fetch as typeof fetch } : {}),
+    ...options,
+    files,
+  });
+  return { store, files };
+}
+
+/** The error of a promise that must fail. */
+export async function failure(promise: Promise<unknown>): Promise<StoreError> {
+  const nothing = Symbol();
+  const result = await promise.then(() => nothing, (error: unknown) => error);
+  if (result === nothing) throw new Error("it succeeded, but should have failed");
+  return result as StoreError;
+}
