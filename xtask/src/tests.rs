@@ -96,6 +96,14 @@ pub(crate) fn run() -> bool {
         {
             tally.check(what, &["node", "packages/npm/test/browser/run.mjs", browser], &[]);
         }
+        for (what, browser) in [("store in Chromium", "chromium"), ("store in Firefox", "firefox")] {
+            let test = format!("packages/npm/test/store/browser/{browser}.mjs");
+            tally.check(what, &["node", &test], &[]);
+        }
+        let app = ["--prefix", "packages/app"];
+        tally.check("app", &[&["npm", "run", "build"], &app[..]].concat(), &[]);
+        tally.check("app's own tests", &[&["npm", "test"], &app[..]].concat(), &[]);
+        tally.check("app in Chromium and Firefox", &[&["npm", "run", "e2e"], &app[..]].concat(), &[]);
     }
 
     let doc = ["cargo", "doc", "--workspace", "--no-deps"];

@@ -25,6 +25,7 @@ const LOAD_OPTIONS = [
   "worker",
   "wasm",
   "headers",
+  "store",
   "subgroups",
   "selfTest",
 ];
@@ -64,7 +65,7 @@ export class Engine {
     if (unknown) {
       throw new RullamaError("option.unknown", `option \`${unknown}\` does not exist`);
     }
-    const { worker = true, signal, onProgress, wasm, headers, kv, memory, subgroups, selfTest } = options;
+    const { worker = true, signal, onProgress, wasm, headers, store, kv, memory, subgroups, selfTest } = options;
     if (signal?.aborted) {
       throw RullamaError.cancelled(signal.reason);
     }
@@ -76,6 +77,9 @@ export class Engine {
       };
       if (headers) {
         params.headers = headers;
+      }
+      if (store) {
+        params.store = store === true ? {} : store;
       }
       if (wasm) {
         params.wasm = wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);

@@ -18,6 +18,8 @@ export interface LoadParams {
   /** Options of the engine, as JSON. */
   options: string;
   headers?: Record<string, string>;
+  /** Whether addresses are kept in the browser, and the digest that one must have. */
+  store?: { sha256?: string };
   wasm?: string | WebAssembly.Module;
 }
 

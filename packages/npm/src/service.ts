@@ -111,7 +111,7 @@ export class Service {
     return this.#loaded.engine;
   }
 
-  async #load({ sources: sent, options, headers, wasm: location }: LoadParams, context: Context): Promise<EngineInfo> {
+  async #load({ sources: sent, options, headers, store, wasm: location }: LoadParams, context: Context): Promise<EngineInfo> {
     const { signal } = context;
     const tell = throttled((event) => context.tell(event));
     const wasm = await runtime(location);
@@ -125,7 +125,9 @@ export class Service {
           await open(file, {
             signal,
             headers,
+            store,
             onDownload: (file, loaded, total) => tell("download", file, loaded, total),
+            onVerify: (file, loaded, total) => tell("verify", file, loaded, total),
             readPage: (reader, offset, length) => this.#readPage(reader, offset, length),
           }),
         );

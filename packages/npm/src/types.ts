@@ -223,6 +223,11 @@ export interface LoadOptions {
   worker?: boolean | "blob" | Worker;
   /** Where the wasm file is, if not beside this package's files; or the compiled module. */
   wasm?: string | URL | WebAssembly.Module;
+  /**
+   * Keeps what an address names in the browser: downloaded once, checked, resumed where it stopped, and read from there the
+   * next time. With the digest that a file must have, where it is known. Default `false`: read from the network as it is needed.
+   */
+  store?: boolean | { sha256?: string };
   /** Headers of requests for the model, such as one that names who asks. */
   headers?: Record<string, string>;
   /** `false` leaves subgroups alone. For tests. */

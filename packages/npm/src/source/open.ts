@@ -3,6 +3,7 @@
 import { RullamaError } from "../errors.js";
 import type { SentSource } from "../protocol.js";
 import type { CustomSource, FileSource, ModelSource } from "../types.js";
+import { ModelStore } from "../store/open.js";
 import { httpSource } from "./http.js";
 import { blobSource, bytesSource, nameOf } from "./memory.js";
 import { opfsSource } from "./opfs.js";
@@ -70,6 +71,10 @@ export function splitUrls(url: string): string[] {
 export interface OpenOptions {
   signal: AbortSignal;
   headers?: Record<string, string> | undefined;
+  /** Keeps what addresses name in the browser. */
+  store?: { sha256?: string } | undefined;
+  /** Told how many bytes of a file that is kept have been checked. */
+  onVerify: (file: string, loaded: number, total: number) => void;
   /** Told how many bytes of a file have come over the network. */
   onDownload: (file: string, loaded: number, total: number) => void;
   /** Asks the page's reader of this number for a range. */
@@ -80,7 +85,7 @@ export interface OpenOptions {
 export async function open(sent: SentSource, options: OpenOptions): Promise<ByteSource> {
   switch (sent.kind) {
     case "url":
-      return openUrl(sent.url, options);
+      return options.store ? openStored(sent.url, options.store, options) : openUrl(sent.url, options);
     case "blob":
       return blobSource(sent.blob, sent.name);
     case "bytes":
@@ -107,6 +112,24 @@ async function openUrl(url: string, { signal, headers, onDownload }: OpenOptions
   const source = await httpSource(url, { signal, onBytes, ...(headers ? { headers } : {}) });
   total = source.length;
   return source;
+}
+
+/** Opens what an address names from the browser's store, downloaded first if it is not there. */
+async function openStored(url: string, { sha256 }: { sha256?: string }, options: OpenOptions): Promise<ByteSource> {
+  const { signal, headers, onDownload, onVerify } = options;
+  const store = await ModelStore.open();
+  try {
+    const { name } = await store.download(url, {
+      signal,
+      ...(headers ? { headers } : {}),
+      ...(sha256 ? { sha256 } : {}),
+      onProgress: ({ status, file, loaded, total }) =>
+        (status === "verify" ? onVerify : onDownload)(file, loaded, total ?? 0),
+    });
+    return await store.source(name);
+  } finally {
+    store.close();
+  }
 }
 
 /** The last part of an address, or of a path. */

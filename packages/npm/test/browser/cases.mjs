@@ -16,11 +16,22 @@ async function goldens(model) {
 }
 
 /** In the page: loads a model and compares its tokens with the golden ones. */
-async function matchesGoldens({ Engine }, { model, prompts, browser, worker, subgroups, selfTest }, assert) {
-  const options = { kv: "f32", context: 512, worker, subgroups, selfTest };
+async function matchesGoldens({ Engine }, asked, assert) {
+  const { model, prompts, browser, worker, subgroups, selfTest, residency, store } = asked;
+  const options = { kv: "f32", context: 512, worker, subgroups, selfTest, residency, store };
   const engine = await Engine.load(`/models/${model}.gguf`, options);
   const { info } = engine;
   assert.equal(info.fallbacks, []);
+  assert.equal(info.residency, residency ?? "gpu");
+  assert(info.wasmMemory < 64 << 20, `${info.wasmMemory} bytes of wasm memory`);
+  if (residency) {
+    // Whoever gives up while the host waits for the GPU leaves nothing behind.
+    const reply = engine.generate(prompts[0].ids, { temperature: 0, maxTokens: 9, ignoreEos: true, topLogprobs: 1 });
+    for await (const delta of reply) {
+      assert(delta.ids.length > 0, "a delta without tokens");
+      break;
+    }
+  }
   // Chromium has subgroups, also where wgpu does not know of them; Firefox has none.
   assert.equal(info.gpu.subgroups !== null, browser === "chromium" && subgroups !== false, "subgroups");
   // Firefox keeps to itself what the GPU is.
@@ -73,6 +84,16 @@ export const cases = [
     "experts in a worker made from a blob give the golden tokens",
     { model: "tiny-moe-Q4_K_M", worker: "blob", selfTest: false },
     ["mixed", "short"],
+  ),
+  golden(
+    "E2B kept in the browser's store, with tables read by rows, gives the golden tokens",
+    { model: "micro-e2b-Q8_0", residency: "rows", store: true, selfTest: false },
+    ["short"],
+  ),
+  golden(
+    "experts that come and go give the golden tokens",
+    { model: "tiny-moe-Q4_K_M", residency: "paged", selfTest: false },
+    ["short"],
   ),
   golden(
     "E2B without subgroups gives the golden tokens",
