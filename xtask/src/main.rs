@@ -33,7 +33,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         // The second pair of dashes is cargo's custom, not an argument of ours.
-        ["run", "--", rest @ ..] | ["run", rest @ ..] => setup::install() && run::run(rest),
+        ["run"] | ["run", "--"] => setup::install() && run::run(&[]),
+        // What cargo builds alone needs no set-up.
+        ["run", "--", rest @ ..] | ["run", rest @ ..] => run::run(rest),
         ["test"] => tests::run(),
         ["web"] => setup::install() && web::build(),
         ["fuzz"] => fuzz::run(60),

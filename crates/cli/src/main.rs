@@ -24,7 +24,8 @@ use crate::{arguments::Arguments, failure::Failure};
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // One thread: the libraries' futures are not `Send`, and a command waits for one thing at a time.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // An interrupt is seen whenever that thing gives way, not only now and then.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build();
     let result = runtime
         .map_err(|source| Failure::new("the program cannot be started").caused_by(source))
         .and_then(|runtime| runtime.block_on(commands::run(arguments)));

@@ -40,6 +40,10 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     if is_address(text) {
         return open_address(text).await;
     }
+    // A name may carry a scheme, too; what the store does not have is an address.
+    if has_scheme(text) && !text.parse::<Name>().is_ok_and(|name| store().model(&name).is_ok()) {
+        return open_address(text).await;
+    }
     // A folder may have the name of a model; what is no text can be nothing but a path.
     if path.is_file() || looks_like_a_path(path) || argument.to_str().is_none() {
         let name = path.file_stem().unwrap_or(argument).to_string_lossy().into_owned();
@@ -50,10 +54,13 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     Ok(Opened { model, name: stored.name.to_string(), stored: Some(stored) })
 }
 
-/// A name may carry a scheme too, but none ends like a file.
+fn has_scheme(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// No name ends like a file.
 fn is_address(text: &str) -> bool {
-    let scheme = text.starts_with("http://") || text.starts_with("https://");
-    scheme && text.split(['?', '#']).next().is_some_and(|path| path.ends_with(".gguf"))
+    has_scheme(text) && text.split(['?', '#']).next().is_some_and(|path| path.ends_with(".gguf"))
 }
 
 /// What could not be a name is a path, though nothing is there.

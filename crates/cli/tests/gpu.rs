@@ -62,6 +62,45 @@ fn weights_stay_in_the_file_where_memory_is_short() {
     assert_eq!(ids(&noted), ids(&all));
 }
 
+/// An interrupt ends the reply, and the chat goes on.
+#[test]
+#[cfg(unix)]
+fn a_reply_can_be_interrupted() {
+    use std::io::{Read as _, Write as _};
+    let micro = model("micro-e2b-Q8_0");
+    let mut chat = Command::new(env!("CARGO_BIN_EXE_rullama"))
+        .args(["run", &micro, "--ignore-eos", "--context", "4096", "--seed", "1"])
+        .env("OLLAMA_MODELS", "/nonexistent")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = chat.stdin.take().unwrap();
+    input.write_all(b"hello\n").unwrap();
+    // It has begun to answer.
+    let mut output = chat.stdout.take().unwrap();
+    output.read_exact(&mut [0; 16]).unwrap();
+    let rest = std::thread::spawn(move || output.read_to_end(&mut Vec::new()));
+    let interrupt = Command::new("kill").args(["-INT", &chat.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    input.write_all(b"/bye\n").unwrap();
+    let started = std::time::Instant::now();
+    let status = loop {
+        if let Some(status) = chat.try_wait().unwrap() {
+            break status;
+        }
+        // Without an interrupt it would go on until the context is full, which takes minutes.
+        if started.elapsed() > std::time::Duration::from_secs(20) {
+            chat.kill().unwrap();
+            panic!("the reply goes on");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    assert!(status.success(), "{status}");
+    rest.join().unwrap().unwrap();
+}
+
 #[test]
 fn plans_are_listed_with_their_totals() {
     let micro = model("micro-e2b-Q8_0");

@@ -53,6 +53,7 @@ impl Readback {
 
     /// Waits for them. The buffer comes back with them, to be used again. Whoever gives up waiting may begin again.
     pub(crate) async fn words(&mut self, gpu: &Gpu) -> Result<(Vec<u32>, wgpu::Buffer), GpuError> {
+        let_others_go_first().await;
         // What else is under way may go on meanwhile.
         gpu.poll(wgpu::PollType::Wait { submission_index: Some(self.submission.clone()), timeout: None })
             .map_err(|error| gpu.failure(error))?;
@@ -78,6 +79,20 @@ impl Readback {
         gpu.check()?;
         Ok((words, self.buffer.clone()))
     }
+}
+
+/// Gives way once. On this machine waiting for the GPU is no waiting that an executor knows of, so that whoever shares the
+/// thread, say who listens for an interrupt, would never have a turn.
+async fn let_others_go_first() {
+    let mut gave_way = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut gave_way, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The f32 values of a buffer that can be mapped, once `submission` is done.

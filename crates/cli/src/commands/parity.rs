@@ -11,7 +11,7 @@ mod prompts;
 mod server;
 
 use indicatif::ProgressBar;
-use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions, Sampler, SamplingOptions, Session};
+use rullama_engine::{Engine, GenerateOptions, LoadOptions, Sampler, SamplingOptions, Session};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
         Some(server) => Reference::Server(server),
         None => {
             let opened = model::open(&arguments.model).await?;
-            Reference::Cpu(Box::new(Engine::load(opened.model, &options.kv(KvFormat::F32))?.session()?))
+            Reference::Cpu(Box::new(Engine::load(opened.model, &options)?.session()?))
         }
     };
 
