@@ -98,9 +98,13 @@ pub(crate) enum Command {
     ///
     /// The exit status is 1 if there is no GPU or a test fails. With --json:
     ///
-    /// {"ok", "adapter": {"name", "backend"}, "limits": {"largest_binding", "largest_buffer", "workgroup_memory"},
-    /// "features": {"subgroups", "half_precision", "timestamps", "matrices"}, "kernels": [{"step", "kernel", "count"}],
-    /// "self_tests": [{"name", "passed", "detail"}], "bandwidth_bytes_per_s"}
+    /// {"ok", "adapter": {"name", "backend", "software"}, "limits": {"largest_binding", "largest_buffer",
+    /// "workgroup_memory"}, "features": {"subgroups", "half_precision", "timestamps", "matrices"}, "kernels": [{"step",
+    /// "kernel", "count"}], "self_tests": [{"name", "passed", "detail"}], "fallbacks": ["..."],
+    /// "bandwidth_bytes_per_s"}
+    ///
+    /// Fallbacks say what is done in a safer way because a test failed, and the kernels are those that models then run.
+    /// Where there is no GPU: {"ok": false, "adapter": null, "problem": {"code", "message"}}
     Doctor(DoctorArguments),
     /// Write a model with random weights, for tests and measurements
     ///
@@ -108,6 +112,13 @@ pub(crate) enum Command {
     /// weights that keep its numbers in sane ranges; the text it writes is noise. The tiny presets have the
     /// same structure in a few megabytes. The same arguments always give the same bytes.
     Synth(SynthArguments),
+}
+
+impl Command {
+    /// Whether it has `--backend`.
+    pub(crate) fn has_backend(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Generate(_) | Self::Logits(_) | Self::Bench(_))
+    }
 }
 
 #[derive(Debug, Args)]

@@ -32,7 +32,22 @@ pub(crate) async fn load(
     arguments.memory.apply(&mut options, backend);
     match backend {
         BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
-        BackendChoice::Gpu => load_on(Gpu::open(&GpuOptions::default()).await?, opened, &options).await,
+        BackendChoice::Gpu => {
+            let gpu = Gpu::open(&GpuOptions::default()).await?;
+            note_software(&gpu);
+            load_on(gpu, opened, &options).await
+        }
+    }
+}
+
+/// Says that there is no real GPU. For commands that have another backend.
+pub(crate) fn note_software(gpu: &Gpu) {
+    let profile = gpu.profile();
+    if profile.software {
+        let name = &profile.name;
+        anstream::eprintln!(
+            "note: the GPU is a program ({name}), which is slow; --backend cpu may be faster"
+        );
     }
 }
 

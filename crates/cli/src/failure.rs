@@ -15,12 +15,14 @@ pub(crate) struct Failure {
     message: String,
     cause: Option<Box<dyn Error + Send + Sync>>,
     hint: Option<String>,
+    /// What can be done besides, where the command has `--backend`.
+    backend_hint: Option<&'static str>,
     status: u8,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: None, hint: None, status: 1 }
+        Self { message: message.into(), cause: None, hint: None, backend_hint: None, status: 1 }
     }
 
     pub(crate) fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
@@ -28,8 +30,15 @@ impl Failure {
         self
     }
 
+    /// Says what to do, in place of what was said before.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        (self.hint, self.backend_hint) = (Some(hint.into()), None);
+        self
+    }
+
+    /// Says nothing about `--backend`, which not every command has.
+    pub(crate) fn without_backend(mut self) -> Self {
+        self.backend_hint = None;
         self
     }
 
@@ -52,7 +61,13 @@ impl Failure {
 
     /// A failure from a library's error, with what to do about it.
     fn of(error: impl Error + 'static, hint: Option<String>) -> Self {
-        Self { message: chain(&error), cause: None, hint, status: 1 }
+        Self { message: chain(&error), cause: None, hint, backend_hint: None, status: 1 }
+    }
+
+    /// A failure of the GPU, with what to do about it.
+    fn of_step(error: impl Error + 'static, code: &str) -> Self {
+        let (hint, backend_hint) = step_hints(code);
+        Self { backend_hint, ..Self::of(error, hint.map(str::to_owned)) }
     }
 }
 
@@ -75,8 +90,9 @@ impl fmt::Display for Failure {
             write!(f, ": {}", chain(cause.as_ref()))?;
         }
         writeln!(f)?;
-        if let Some(hint) = &self.hint {
-            writeln!(f, "\nhint: {hint}")?;
+        let hints: Vec<&str> = self.hint.as_deref().into_iter().chain(self.backend_hint).collect();
+        if !hints.is_empty() {
+            writeln!(f, "\nhint: {}", hints.join("; "))?;
         }
         Ok(())
     }
@@ -143,19 +159,24 @@ impl From<GpuError> for Failure {
                 // What was left out of this program is of no interest on this machine.
                 let said: Vec<&str> =
                     reason.split([',', ';']).filter(|part| !part.ends_with("not compiled in")).collect();
-                Self::new(format!("no GPU adapter was found: {}", said.join(";"))).hint(NO_GPU_HINT)
+                let message = format!("no GPU adapter was found: {}", said.join(";"));
+                Self { backend_hint: Some(NO_GPU_BACKEND_HINT), ..Self::new(message).hint(NO_GPU_HINT) }
             }
-            GpuError::NoDevice { .. } => Self::of(error, Some(NO_GPU_HINT.to_owned())),
+            GpuError::NoDevice { .. } => Self {
+                backend_hint: Some(NO_GPU_BACKEND_HINT),
+                ..Self::of(error, Some(NO_GPU_HINT.to_owned()))
+            },
             other => {
-                let hint = step_hint(other.code());
-                Self::of(error, hint)
+                let code = other.code();
+                Self::of_step(error, code)
             }
         }
     }
 }
 
 /// What to do without a GPU.
-const NO_GPU_HINT: &str = "install a driver for Vulkan, or use --backend cpu, which is exact and slow";
+const NO_GPU_HINT: &str = "install a driver for Vulkan";
+const NO_GPU_BACKEND_HINT: &str = "--backend cpu needs none, and is exact and slow";
 
 impl From<GemmaError> for Failure {
     fn from(error: GemmaError) -> Self {
@@ -176,24 +197,27 @@ impl From<EngineError> for Failure {
             EngineError::Step { code, .. } if code.starts_with("input.") => {
                 Some("`rullama tokenize` shows the ids of a text".to_owned())
             }
-            EngineError::Step { code, .. } => step_hint(code),
+            EngineError::Step { code, .. } => {
+                let code = *code;
+                return Self::of_step(error, code);
+            }
             _ => None,
         };
         Self::of(error, hint)
     }
 }
 
-/// What to do about a step that failed, by the code of the backend's error.
-fn step_hint(code: &str) -> Option<String> {
-    let hint = match code.split_once('.').unwrap_or((code, "")) {
-        ("memory", _) => "a smaller --context or --kv q8 needs less memory; --backend cpu needs no GPU",
-        ("device", _) => "try again; --backend cpu needs no GPU",
-        ("context", _) => "give a larger --context",
-        ("model", "unsupported") => "--backend cpu runs every model",
-        ("sample", _) => "`rullama parity` compares the GPU with the CPU; --backend cpu needs no GPU",
-        _ => "the file may be damaged; download or copy it again",
-    };
-    Some(hint.to_owned())
+/// What to do about a step that failed, by the code of the backend's error; and besides, where there is `--backend`.
+fn step_hints(code: &str) -> (Option<&'static str>, Option<&'static str>) {
+    const NO_GPU: Option<&str> = Some("--backend cpu needs no GPU");
+    match code.split_once('.').unwrap_or((code, "")) {
+        ("memory", _) => (Some("a smaller --context or --kv q8 needs less memory"), NO_GPU),
+        ("device", _) => (Some("try again"), NO_GPU),
+        ("context", _) => (Some("give a larger --context"), None),
+        ("model", "unsupported") => (None, Some("--backend cpu runs every model")),
+        ("sample", _) => (Some("`rullama parity` compares the GPU with the CPU"), NO_GPU),
+        _ => (Some("the file may be damaged; download or copy it again"), None),
+    }
 }
 
 /// How messages and tools are written.

@@ -203,4 +203,5 @@ fn who_is_no_such_server_is_refused() {
     refuse(&["--against", "gpu"], 2, "`cpu` or an address");
     refuse(&["--prompts", "/nonexistent"], 1, "/nonexistent");
     refuse(&["--max-tokens", "0"], 2, "0");
+    refuse(&["--max-tokens", "4294967295"], 1, "a context of 4294967295");
 }

@@ -77,20 +77,8 @@ async fn time(state: &mut GpuState, rows: u32, position: u32) -> Result<(), Box<
 #[expect(clippy::print_stdout, reason = "printing is what this is for")]
 async fn decode(state: &mut GpuState, position: u32) -> Result<(), Box<dyn std::error::Error>> {
     const TOKENS: usize = 256;
-    let greedy = Sampling {
-        temperature: 0.0,
-        bias: Vec::new(),
-        repeat_last_n: 0,
-        repeat_penalty: 1.0,
-        frequency_penalty: 0.0,
-        presence_penalty: 0.0,
-        top_k: 64,
-        top_p: 0.95,
-        min_p: 0.0,
-        random: [1, 2, 3, 4],
-    };
-    for (name, sampling) in [("default", Sampling { temperature: 1.0, ..greedy.clone() }), ("greedy", greedy)]
-    {
+    let default = Sampling { temperature: 1.0, top_k: 64, top_p: 0.95, ..Sampling::GREEDY };
+    for (name, sampling) in [("default", default), ("greedy", Sampling::GREEDY)] {
         state.begin(&[7], &sampling, &[7], TOKENS).await?;
         state.next_token().await?;
         let started = Instant::now();

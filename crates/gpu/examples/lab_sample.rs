@@ -19,13 +19,9 @@ fn main() -> Result<(), GpuError> {
         temperature: 1.0,
         bias: vec![(258_880, f32::NEG_INFINITY), (258_881, f32::NEG_INFINITY)],
         repeat_last_n: 64,
-        repeat_penalty: 1.0,
-        frequency_penalty: 0.0,
-        presence_penalty: 0.0,
         top_k: 64,
         top_p: 0.95,
-        min_p: 0.0,
-        random: [1, 2, 3, 4],
+        ..Sampling::GREEDY
     };
     let penalised = Sampling { repeat_penalty: 1.1, ..default.clone() };
     let no_top_k = Sampling { top_k: 0, ..default.clone() };

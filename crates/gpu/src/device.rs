@@ -2,12 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{
-    GpuError,
-    health::Health,
-    matrices::SIDE,
-    self_test::{Variant, Verdict},
-};
+use crate::{Fallback, GpuError, health::Health, matrices::SIDE, self_test::Verdict};
 
 /// What devices are called. In a browser, whoever grants features that wgpu does not know tells ours by it.
 const LABEL: &str = "rullama";
@@ -106,6 +101,8 @@ pub struct DeviceProfile {
     pub name: String,
     /// Through what it is reached: Vulkan, Metal, DX12 or WebGPU.
     pub backend: String,
+    /// Whether it is a program on the CPU that acts as one.
+    pub software: bool,
     /// The largest part of a buffer that a kernel can see.
     pub largest_binding: u64,
     /// The largest buffer.
@@ -192,6 +189,7 @@ impl Gpu {
         let profile = DeviceProfile {
             name: info.name,
             backend: info.backend.to_string(),
+            software: info.device_type == wgpu::DeviceType::Cpu,
             largest_binding: limits.max_storage_buffer_binding_size,
             largest_buffer: limits.max_buffer_size,
             workgroup_memory: limits.max_compute_workgroup_storage_size,
@@ -239,10 +237,9 @@ impl Gpu {
         &self.verdict
     }
 
-    /// The kernels that it is trusted with: all that its features allow, or what a self-test left of them.
-    pub(crate) fn variant(&self) -> Variant {
-        let best = Variant::best(&self.profile);
-        self.verdict.get().map_or(best, |verdict| verdict.variant)
+    /// What its features allow and its answers in the self-test forbid. Empty until a model was loaded or planned.
+    pub fn fallbacks(&self) -> &[Fallback] {
+        self.verdict.get().map_or(&[], |verdict| &verdict.fallbacks)
     }
 
     /// The most bytes that one binding may have.

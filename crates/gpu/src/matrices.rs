@@ -26,8 +26,8 @@ pub(crate) enum MatrixUse {
     Never,
     /// Where they are faster.
     WhereWorth,
-    /// For every product of many rows that they can compute: how they are tested.
-    Always,
+    /// For every product of many rows that these tiles can compute: how they are tested.
+    Always(MatrixTiles),
 }
 
 impl MatrixUse {
@@ -41,7 +41,7 @@ impl MatrixUse {
         let tiles = match self {
             Self::Never => None,
             Self::WhereWorth => MatrixTiles::choose(rows, width, outputs, paired),
-            Self::Always => MatrixTiles::ALL.into_iter().find(|tiles| width.is_multiple_of(tiles.depth)),
+            Self::Always(tiles) => width.is_multiple_of(tiles.depth).then_some(tiles),
         };
         tiles.filter(|tiles| tiles.workgroup_memory() <= workgroup_memory)
     }

@@ -182,7 +182,8 @@ impl GpuModel {
         Self::load(gpu, &self.source, self.graph.clone(), self.options.clone(), progress).await
     }
 
-    /// What a step of `rows` rows after `position` others would do on this GPU. Reads no weights.
+    /// What a step of `rows` rows after `position` others would do on this GPU, with the kernels that a load would use: like
+    /// a load, it tests them first. Reads no weights.
     pub async fn plan(
         gpu: &Gpu,
         model: &Model,
@@ -194,7 +195,7 @@ impl GpuModel {
         let residency = options.residency.unwrap_or_default();
         let layout = layout(gpu, residency, default_pages(graph), options);
         let manifest = Manifest::read(model, graph, layout).await?;
-        let trusted = gpu.variant();
+        let trusted = self_test::trusted(gpu).await?;
         let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());
         let target = target(gpu, graph, &manifest, options, &capacities, variant);
@@ -231,7 +232,7 @@ impl GpuModel {
 
     /// What the GPU's features allow and its answers in the self-test forbid.
     pub fn fallbacks(&self) -> &[Fallback] {
-        self.gpu.verdict().get().map_or(&[], |verdict| &verdict.fallbacks)
+        self.gpu.fallbacks()
     }
 
     /// Whether tokens can be chosen where the logits are.

@@ -2,30 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use std::rc::Rc;
 
-use rullama_gemma::{Config, Outputs, text};
-use rullama_gguf::{MemorySource, Model};
+use common::{graph, open, step, try_load};
+use rullama_gemma::Outputs;
+use rullama_gguf::Model;
 use rullama_gpu::{Bound, Budget, CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
 
-fn open(options: &GpuOptions) -> Gpu {
-    pollster::block_on(Gpu::open(&options.clone().without_self_test()))
-        .expect("these tests need an adapter; a software one such as lavapipe will do")
-}
-
-fn file(name: &str) -> Rc<Model> {
-    let path = format!("{}/../../testdata/gguf/{name}.gguf", env!("CARGO_MANIFEST_DIR"));
-    let source = MemorySource::named(name, std::fs::read(path).unwrap());
-    Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap())
+fn gpu(options: &GpuOptions) -> Gpu {
+    common::gpu(&options.clone().without_self_test())
 }
 
 fn load(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> Result<GpuModel, GpuError> {
-    let graph = text(model, &Config::read(model).unwrap(), Outputs::Last).unwrap();
-    let mut read = false;
-    let progress = &mut |done: u64, _| read |= done > 0;
-    let loaded = pollster::block_on(GpuModel::load(gpu.clone(), model, graph, options.clone(), progress));
-    assert_eq!(read, loaded.is_ok(), "weights are read if they fit");
-    loaded
+    try_load(gpu, model, graph(model, Outputs::Last), options)
 }
 
 /// The error of a load that does not fit.
@@ -44,8 +35,8 @@ fn refused(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> (Budget, Bou
 
 #[test]
 fn the_largest_context_that_fits_is_told() {
-    let gpu = open(&GpuOptions::default());
-    let model = file("tiny-e2b-Q4_K_M");
+    let gpu = gpu(&GpuOptions::default());
+    let model = open("tiny-e2b-Q4_K_M");
     let options = |context: u32| {
         ModelOptions::default().context(context).cache(CacheFormat::F16).residency(Residency::Gpu)
     };
@@ -77,8 +68,8 @@ fn the_largest_context_that_fits_is_told() {
 
 #[test]
 fn a_cache_is_no_larger_than_a_binding() {
-    let gpu = open(&GpuOptions::default().floor());
-    let model = file("micro-e2b-F16");
+    let gpu = gpu(&GpuOptions::default().floor());
+    let model = open("micro-e2b-F16");
     let options = |context: u32| ModelOptions::default().context(context).cache(CacheFormat::F32);
     let (_, bound, largest, text) = refused(&gpu, &model, &options(8_000_000));
     let Bound::Binding { what, bytes, allowed } = bound else { panic!("{bound:?}") };
@@ -94,14 +85,14 @@ fn a_cache_is_no_larger_than_a_binding() {
 #[test]
 #[ignore = "needs a process with little memory: the next test makes one"]
 fn sessions_until_memory_ends() {
-    let gpu = open(&GpuOptions::default());
-    let model = file("micro-e2b-F16");
+    let gpu = gpu(&GpuOptions::default());
+    let model = open("micro-e2b-F16");
     let (.., largest, _) =
         refused(&gpu, &model, &ModelOptions::default().context(8_000_000).cache(CacheFormat::F32));
     let options = ModelOptions::default().context(largest.unwrap()).cache(CacheFormat::F32);
     let loaded = Rc::new(load(&gpu, &model, &options).unwrap());
     let mut first = loaded.state().unwrap();
-    let before = pollster::block_on(first.step(&[2, 610, 483])).unwrap();
+    let before = step(&mut first, &[2, 610, 483]);
     for _ in 0..2 {
         let mut others = Vec::new();
         let error = loop {
@@ -116,18 +107,23 @@ fn sessions_until_memory_ends() {
         assert_eq!(error.code(), "memory.exhausted");
         assert!(!others.is_empty(), "what was given back can be used again");
         first.truncate(0);
-        assert_eq!(pollster::block_on(first.step(&[2, 610, 483])).unwrap(), before, "it goes on");
+        assert_eq!(step(&mut first, &[2, 610, 483]), before, "it goes on");
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_that_runs_out_is_an_error() {
-    // A software adapter takes its memory from the process, which may have five gigabytes.
-    let gpu = open(&GpuOptions::default());
-    if !gpu.profile().name.contains("llvmpipe") {
+    // Others have memory of their own, which is not known and may be large.
+    let profile = gpu(&GpuOptions::default()).profile().clone();
+    if !profile.software {
+        eprintln!(
+            "skipped: `{}` does not take its memory from the process, which can be limited",
+            profile.name
+        );
         return;
     }
+    // It may have five gigabytes.
     let test = std::env::current_exe().unwrap();
     let output = std::process::Command::new("sh")
         .args([

@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use std::rc::Rc;
 
-use rullama_gemma::{Config, Outputs, text};
-use rullama_gguf::{MemorySource, Model};
+use common::{gpu, graph, open, try_load};
+use rullama_gemma::Outputs;
+use rullama_gguf::Model;
 use rullama_gpu::{
     Fragment, Gpu, GpuError, GpuModel, GpuOptions, GpuState, Kernel, KernelSpec, ModelOptions, Sampling,
     lab::Lab,
@@ -13,36 +16,16 @@ use rullama_gpu::{
 
 const PROMPT: [u32; 4] = [2, 610, 483, 716];
 
-fn open() -> Gpu {
-    pollster::block_on(Gpu::open(&GpuOptions::default().without_self_test()))
-        .expect("these tests need an adapter; a software one such as lavapipe will do")
+fn device() -> Gpu {
+    gpu(&GpuOptions::default().without_self_test())
 }
 
 fn file() -> Rc<Model> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-F16.gguf");
-    let source = MemorySource::new(std::fs::read(path).unwrap());
-    Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap())
+    open("micro-e2b-F16")
 }
 
 fn load(gpu: &Gpu, model: &Rc<Model>) -> Result<Rc<GpuModel>, GpuError> {
-    let graph = text(model, &Config::read(model).unwrap(), Outputs::Last).unwrap();
-    let options = ModelOptions::default().context(64);
-    pollster::block_on(GpuModel::load(gpu.clone(), model, graph, options, &mut |_, _| {})).map(Rc::new)
-}
-
-fn greedy() -> Sampling {
-    Sampling {
-        temperature: 0.0,
-        bias: Vec::new(),
-        repeat_last_n: 0,
-        repeat_penalty: 1.0,
-        frequency_penalty: 0.0,
-        presence_penalty: 0.0,
-        top_k: 0,
-        top_p: 1.0,
-        min_p: 0.0,
-        random: [1, 2, 3, 4],
-    }
+    try_load(gpu, model, graph(model, Outputs::Last), &ModelOptions::default().context(64)).map(Rc::new)
 }
 
 fn step(state: &mut GpuState) -> Result<Vec<f32>, GpuError> {
@@ -50,7 +33,7 @@ fn step(state: &mut GpuState) -> Result<Vec<f32>, GpuError> {
 }
 
 fn begin(state: &mut GpuState) -> Result<(), GpuError> {
-    pollster::block_on(state.begin(&PROMPT, &greedy(), &PROMPT, 40))
+    pollster::block_on(state.begin(&PROMPT, &Sampling::GREEDY, &PROMPT, 40))
 }
 
 fn is_lost<T>(result: Result<T, GpuError>) -> bool {
@@ -61,7 +44,7 @@ fn is_lost<T>(result: Result<T, GpuError>) -> bool {
 
 #[test]
 fn whatever_is_asked_of_a_lost_gpu_says_so() {
-    let (gpu, model) = (open(), file());
+    let (gpu, model) = (device(), file());
     let loaded = load(&gpu, &model).unwrap();
     let [mut used, mut replying, mut unused] = [(); 3].map(|()| loaded.state().unwrap());
     let before = step(&mut used).unwrap();
@@ -90,10 +73,10 @@ fn whatever_is_asked_of_a_lost_gpu_says_so() {
 /// Lost before anything else is asked of it.
 #[test]
 fn a_gpu_can_be_lost_before_a_model_is_loaded() {
-    let gpu = open();
+    let gpu = device();
     gpu.destroy();
     assert!(is_lost(load(&gpu, &file())));
-    let gpu = open();
+    let gpu = device();
     gpu.destroy();
     assert!(is_lost(pollster::block_on(rullama_gpu::self_test(&gpu))));
 }
@@ -101,7 +84,7 @@ fn a_gpu_can_be_lost_before_a_model_is_loaded() {
 /// A dispatch of more workgroups than there may be.
 #[test]
 fn a_refused_command_is_an_error_and_no_more() {
-    let gpu = open();
+    let gpu = device();
     let lab = Lab::new(&gpu);
     let (a, b, y) = (lab.floats(&[1.0, 2.0]), lab.floats(&[3.0, 4.0]), lab.floats(&[0.0; 2]));
     let spec =

@@ -6,10 +6,10 @@ mod common;
 
 use std::{cell::Cell, ops::Range, rc::Rc};
 
-use common::{apart, from_bytes, gpu, graph, load, open, read, step, testdata};
+use common::{apart, from_bytes, generated, gpu, graph, load, open, read, step, testdata, try_load};
 use rullama_gemma::Outputs;
 use rullama_gguf::{ByteSource, MemorySource, Model, ReadFuture, SourceError};
-use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions, Residency, Sampling};
+use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
 
 /// The model with experts.
 const EXPERTS: &str = "tiny-moe-Q4_K_M";
@@ -31,32 +31,6 @@ fn loaded(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> Rc<GpuModel> 
 
 fn prompt(count: u32) -> Vec<u32> {
     (0..count).map(|index| (index * 37 + index * index * 5) % 500 + 3).collect()
-}
-
-fn greedy() -> Sampling {
-    Sampling {
-        temperature: 0.0,
-        bias: Vec::new(),
-        repeat_last_n: 0,
-        repeat_penalty: 1.0,
-        frequency_penalty: 0.0,
-        presence_penalty: 0.0,
-        top_k: 0,
-        top_p: 1.0,
-        min_p: 0.0,
-        random: [1, 2, 3, 4],
-    }
-}
-
-fn reply(state: &mut GpuState, prompt: &[u32], count: usize) -> Vec<u32> {
-    pollster::block_on(async {
-        state.begin(prompt, &greedy(), prompt, count).await.unwrap();
-        let mut tokens = Vec::new();
-        for _ in 0..count {
-            tokens.push(state.next_token().await.unwrap());
-        }
-        tokens
-    })
 }
 
 /// Every residency, chunks of every plan.
@@ -104,19 +78,22 @@ fn replies_are_the_same() {
     for name in [TABLES, EXPERTS] {
         let model = open(name);
         let ids = prompt(30);
-        let expected =
-            reply(&mut loaded(&gpu, &model, &options().residency(Residency::Gpu)).state().unwrap(), &ids, 40);
+        let expected = generated(
+            &mut loaded(&gpu, &model, &options().residency(Residency::Gpu)).state().unwrap(),
+            &ids,
+            40,
+        );
         let frugal = loaded(&gpu, &model, &options().residency(Residency::Paged));
         let mut state = frugal.state().unwrap();
-        assert_eq!(reply(&mut state, &ids, 40), expected, "{name}");
+        assert_eq!(generated(&mut state, &ids, 40), expected, "{name}");
         // What was chosen last has not been read.
         assert_eq!(state.len(), 30 + 39, "{name}");
         // Stopped in the middle, set back, begun again.
         state.truncate(20);
-        let again = reply(&mut state, &ids[20..], 3);
+        let again = generated(&mut state, &ids[20..], 3);
         assert_eq!(again, expected[..3], "{name}");
         state.truncate(30);
-        let more = reply(&mut state, &expected[..10], 5);
+        let more = generated(&mut state, &expected[..10], 5);
         assert_eq!(more, expected[10..15], "{name}");
     }
 }
@@ -159,7 +136,7 @@ fn memory_decides() {
 
         let graph = graph(&model, Outputs::Last);
         let asked = options().memory(less.budget().weights / 2);
-        let refused = pollster::block_on(GpuModel::load(gpu.clone(), &model, graph, asked, &mut |_, _| {}));
+        let refused = try_load(&gpu, &model, graph, &asked);
         assert!(matches!(refused, Err(GpuError::OutOfBudget { .. })), "{name}");
     }
 }
@@ -176,7 +153,7 @@ fn pages_are_as_many_as_fit() {
     let mut total = all.budget().total();
     loop {
         let (graph, asked) = (graph(&model, Outputs::Last), options().memory(total - 1));
-        match pollster::block_on(GpuModel::load(gpu.clone(), &model, graph, asked, &mut |_, _| {})) {
+        match try_load(&gpu, &model, graph, &asked) {
             Ok(paged) => {
                 assert!(paged.budget().total() < total);
                 total = paged.budget().total();

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use std::collections::HashMap;
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -12,24 +14,12 @@ use rullama_gpu::{
 };
 
 fn gpu() -> Gpu {
-    pollster::block_on(Gpu::open(&GpuOptions::default().floor()))
-        .expect("these tests need an adapter; a software one such as lavapipe will do")
+    common::gpu(&GpuOptions::default().floor())
 }
 
 /// Every filter and penalty off, at temperature 1.
 fn plain() -> Sampling {
-    Sampling {
-        temperature: 1.0,
-        bias: Vec::new(),
-        repeat_last_n: 64,
-        repeat_penalty: 1.0,
-        frequency_penalty: 0.0,
-        presence_penalty: 0.0,
-        top_k: 0,
-        top_p: 1.0,
-        min_p: 0.0,
-        random: [1, 2, 3, 4],
-    }
+    Sampling { temperature: 1.0, repeat_last_n: 64, ..Sampling::GREEDY }
 }
 
 /// Options that take every way there is.

@@ -2,51 +2,52 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use std::rc::Rc;
 
-use rullama_gemma::{Config, Outputs, text};
-use rullama_gguf::{MemorySource, Model};
+use common::{apart, gpu, graph, step};
+use rullama_gemma::Outputs;
 use rullama_gpu::{Fallback, Gpu, GpuModel, GpuOptions, ModelOptions, self_test};
 
-fn open(options: &GpuOptions) -> Gpu {
-    pollster::block_on(Gpu::open(options))
-        .expect("these tests need an adapter; a software one such as lavapipe will do")
-}
-
 fn load(gpu: &Gpu) -> Rc<GpuModel> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-F16.gguf");
-    let source = MemorySource::new(std::fs::read(path).unwrap());
-    let model = Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap());
-    let graph = text(&model, &Config::read(&model).unwrap(), Outputs::Last).unwrap();
-    let options = ModelOptions::default().context(64);
-    Rc::new(pollster::block_on(GpuModel::load(gpu.clone(), &model, graph, options, &mut |_, _| {})).unwrap())
+    let model = common::open("micro-e2b-F16");
+    common::load(gpu, &model, graph(&model, Outputs::Last), &ModelOptions::default().context(64))
 }
 
 fn logits(model: &Rc<GpuModel>) -> Vec<f32> {
     let mut state = model.state().unwrap();
-    pollster::block_on(state.step(&[2, 610, 483, 716, 5, 6, 7, 8, 9, 10])).unwrap();
-    pollster::block_on(state.step(&[700])).unwrap()
-}
-
-fn worst(a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    step(&mut state, &[2, 610, 483, 716, 5, 6, 7, 8, 9, 10]);
+    step(&mut state, &[700])
 }
 
 /// What kernels without subgroups compute, on a GPU that nobody distrusts.
 fn expected() -> Vec<f32> {
-    logits(&load(&open(&GpuOptions::default().floor().without_self_test())))
+    logits(&load(&gpu(&GpuOptions::default().floor().without_self_test())))
 }
 
 #[test]
 fn kernels_answer_known_cases() {
     for options in [GpuOptions::default(), GpuOptions::default().floor()] {
-        let gpu = open(&options);
+        let gpu = gpu(&options);
         let results = pollster::block_on(self_test(&gpu)).unwrap();
         for result in &results {
             assert!(result.passed, "{result}");
         }
-        assert_eq!(results.len(), 8);
+        for (case, sizes) in [
+            ("products", &["many rows", "few rows", "one row"][..]),
+            ("attention", &["many rows", "one row"]),
+            ("sliding attention", &["many rows", "one row"]),
+            ("experts", &["many rows", "one row"]),
+            ("embeddings of layers", &["many rows", "one row"]),
+            ("greedy choice", &[""]),
+            ("drawn choice", &[""]),
+        ] {
+            for size in sizes {
+                let is = |name: &str| name.starts_with(case) && name.ends_with(size);
+                assert!(results.iter().any(|result| is(&result.name)), "{case}, {size}");
+            }
+        }
         assert!(load(&gpu).fallbacks().is_empty());
     }
 }
@@ -54,11 +55,11 @@ fn kernels_answer_known_cases() {
 /// Kernels that take subgroups to be larger than they are.
 #[test]
 fn subgroups_that_are_not_what_they_seem_are_not_used() {
-    let real = open(&GpuOptions::default()).profile().subgroups;
+    let real = gpu(&GpuOptions::default()).profile().subgroups;
     let [_, lanes] = real.expect("this test needs an adapter with subgroups, as lavapipe is");
     let mut options = GpuOptions::default();
     options.pretended_subgroup = Some(2 * lanes);
-    let gpu = open(&options);
+    let gpu = gpu(&options);
     let results = pollster::block_on(self_test(&gpu)).unwrap();
     let passed: Vec<_> = results.iter().filter(|result| result.passed).map(|result| &result.name).collect();
     assert!(passed.len() < results.len(), "{results:?}");
@@ -69,18 +70,25 @@ fn subgroups_that_are_not_what_they_seem_are_not_used() {
     assert!(failed.iter().any(|result| result.name == "products, many rows"), "{failed:?}");
     let text = model.fallbacks()[0].to_string();
     assert!(text.starts_with("subgroups are not used: products, many rows: normalised error"), "{text}");
-    assert!(worst(&logits(&model), &expected()) < 1e-3);
+    assert!(apart(&logits(&model), &expected()) < 1e-3);
 }
 
 #[test]
 fn fused_kernels_that_answer_wrongly_are_not_used() {
     let mut options = GpuOptions::default();
     options.distrust_fused = true;
-    let model = load(&open(&options));
-    let fallbacks = model.fallbacks();
+    let gpu = gpu(&options);
+    // What is planned is what is then loaded.
+    let file = common::open("micro-e2b-F16");
+    let graph = graph(&file, Outputs::Last);
+    let asked = ModelOptions::default().context(64);
+    let plan = pollster::block_on(GpuModel::plan(&gpu, &file, &graph, &asked, 1, 0)).unwrap();
+    let fallbacks = gpu.fallbacks();
     assert!(matches!(fallbacks.last(), Some(Fallback::Unfused { .. })), "{fallbacks:?}");
-    let kernels: Vec<String> =
-        model.report(1, 0).unwrap().dispatches.into_iter().map(|dispatch| dispatch.kernel).collect();
+    let model = load(&gpu);
+    assert_eq!(model.fallbacks(), fallbacks);
+    assert_eq!(model.report(1, 0).unwrap(), plan);
+    let kernels: Vec<String> = plan.dispatches.into_iter().map(|dispatch| dispatch.kernel).collect();
     assert!(!kernels.iter().any(|kernel| kernel.starts_with("linear_row")), "{kernels:?}");
-    assert!(worst(&logits(&model), &expected()) < 1e-2);
+    assert!(apart(&logits(&model), &expected()) < 1e-2);
 }

@@ -90,6 +90,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
         }
         BackendChoice::Gpu => {
             let gpu = Gpu::open(&GpuOptions::default()).await?;
+            engine::note_software(&gpu);
             let profile = gpu.profile().clone();
             if arguments.profile && !profile.timestamps {
                 let message = format!("the GPU `{}` has no clock for single kernels", profile.name);

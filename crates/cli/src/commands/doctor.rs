@@ -19,8 +19,9 @@ pub(super) async fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
         Err(error) => return no_gpu(error, arguments.json),
     };
     let examination = Examination {
-        kernels: kernels(&gpu).await?,
+        // What answers wrongly is not used, so this comes first.
         tests: self_tests(&gpu).await?,
+        kernels: kernels(&gpu).await?,
         bandwidth: measure_bandwidth(&gpu).await?,
         gpu,
     };
@@ -32,7 +33,7 @@ pub(super) async fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
     match examination.failed() {
         0 => Ok(()),
         count => Err(Failure::new(format!("{count} of the self-tests failed on this GPU"))
-            .hint("update its driver, or use --backend cpu")),
+            .hint("update its driver; until then, models do without what failed")),
     }
 }
 
@@ -58,7 +59,8 @@ struct Chosen {
     count: usize,
 }
 
-/// The kernels that are chosen for a small model with the structure of E2B. No weights are uploaded.
+/// The kernels that are chosen for a small model with the structure of E2B; none, if no model can be loaded. No weights are
+/// uploaded.
 async fn kernels(gpu: &Gpu) -> Result<Vec<Chosen>, Failure> {
     let failed = |error| Failure::new("the model for the examination cannot be made").caused_by(error);
     let options = SynthOptions { mix: Mix::Q4_K_M, vocabulary: Some(512), ..SynthOptions::default() };
@@ -67,7 +69,10 @@ async fn kernels(gpu: &Gpu) -> Result<Vec<Chosen>, Failure> {
     let graph = text(&model, &Config::read(&model)?, Outputs::Last)?;
     let mut chosen = Vec::new();
     for (step, rows) in STEPS {
-        let plan = GpuModel::plan(gpu, &model, &graph, &ModelOptions::default(), rows, 0).await?;
+        let plan = match GpuModel::plan(gpu, &model, &graph, &ModelOptions::default(), rows, 0).await {
+            Err(GpuError::Unreliable { .. }) => return Ok(Vec::new()),
+            plan => plan?,
+        };
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for dispatch in plan.dispatches {
             *counts.entry(dispatch.kernel).or_default() += 1;
@@ -97,7 +102,7 @@ impl Examination {
         let test = |(name, result): &(String, Result<(), String>)| json!({ "name": name, "passed": result.is_ok(), "detail": result.as_ref().err() });
         json!({
             "ok": self.failed() == 0,
-            "adapter": { "name": profile.name, "backend": profile.backend },
+            "adapter": { "name": profile.name, "backend": profile.backend, "software": profile.software },
             "limits": {
                 "largest_binding": profile.largest_binding,
                 "largest_buffer": profile.largest_buffer,
@@ -111,6 +116,7 @@ impl Examination {
             },
             "kernels": self.kernels.iter().map(kernel).collect::<Vec<_>>(),
             "self_tests": self.tests.iter().map(test).collect::<Vec<_>>(),
+            "fallbacks": self.gpu.fallbacks().iter().map(ToString::to_string).collect::<Vec<_>>(),
             "bandwidth_bytes_per_s": self.bandwidth,
         })
     }
@@ -126,6 +132,7 @@ impl Examination {
         let rows = [
             ("adapter", profile.name.clone()),
             ("backend", profile.backend.clone()),
+            ("software", yes(profile.software)),
             ("largest binding", output::size(profile.largest_binding)),
             ("largest buffer", output::size(profile.largest_buffer)),
             ("workgroup memory", output::size(profile.workgroup_memory.into())),
@@ -142,9 +149,6 @@ impl Examination {
             rows.push(vec![(*step).to_owned(), count.to_string(), kernel.clone()]);
         }
         output::table(&rows)?;
-        if self.tests.is_empty() {
-            return Ok(());
-        }
         output::line("")?;
         let mut rows = vec![["SELF-TEST", "RESULT"].map(String::from).to_vec()];
         for (name, result) in &self.tests {
@@ -152,6 +156,10 @@ impl Examination {
                 result.as_ref().map_or_else(|detail| format!("failed: {detail}"), |()| "passed".to_owned());
             rows.push(vec![name.clone(), result]);
         }
-        Ok(output::table(&rows)?)
+        output::table(&rows)?;
+        for fallback in self.gpu.fallbacks() {
+            output::line(&format!("\nfallback: {fallback}"))?;
+        }
+        Ok(())
     }
 }

@@ -24,7 +24,8 @@ use crate::{
 
 /// Does what the command line asks for.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    match arguments.command {
+    let has_backend = arguments.command.has_backend();
+    let result = match arguments.command {
         Command::Models(arguments) => models::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments).await,
         Command::Tokenize(arguments) => tokenize::run(&arguments).await,
@@ -38,7 +39,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Parity(arguments) => parity::run(&arguments).await,
         Command::Doctor(arguments) => doctor::run(&arguments).await,
         Command::Synth(arguments) => synth::run(&arguments).await,
-    }
+    };
+    result.map_err(|failure| if has_backend { failure } else { failure.without_backend() })
 }
 
 /// Everything a file holds, or standard input for `-`.

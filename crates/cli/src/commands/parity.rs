@@ -36,7 +36,8 @@ pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
         .map(|text| (text.clone(), tokenizer.encode(&text, EncodeOptions::PROMPT)))
         .collect();
     let longest = prompts.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
-    let mut options = LoadOptions::default().context(longest as u32 + arguments.max_tokens + 1);
+    let needed = (longest as u32).saturating_add(arguments.max_tokens).saturating_add(1);
+    let mut options = LoadOptions::default().context(needed);
     arguments.memory.apply(&mut options, BackendChoice::Gpu);
 
     // Servers are asked first: finding that nobody answers takes less time than loading a model.

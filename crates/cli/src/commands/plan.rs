@@ -11,6 +11,8 @@ use crate::{engine, failure::Failure, output};
 pub(super) struct PlanListing {
     device: String,
     layers: usize,
+    /// What is done in a safer way than the GPU's features allow.
+    fallbacks: Vec<String>,
     report: PlanReport,
 }
 
@@ -30,7 +32,8 @@ impl PlanListing {
         let context = options.context.max(end).min(config.context_length);
         let report = GpuModel::plan(&gpu, model, &graph, &options.context(context), rows, position).await?;
         let device = gpu.profile().name.clone();
-        Ok(Self { device, layers: config.layers.len(), report })
+        let fallbacks = gpu.fallbacks().iter().map(ToString::to_string).collect();
+        Ok(Self { device, layers: config.layers.len(), fallbacks, report })
     }
 
     /// Dispatches from the end of one layer to the end of the next, on average. Layers are not told apart otherwise: the
@@ -64,6 +67,7 @@ impl PlanListing {
             "dispatches_per_layer": self.per_layer(),
             "weight_bytes": self.report.weight_bytes(),
             "scratch_bytes": scratch_bytes,
+            "fallbacks": self.fallbacks,
         })
     }
 
@@ -89,6 +93,9 @@ impl PlanListing {
             ("weights", format!("{} ({} bytes)", output::size(report.weight_bytes()), report.weight_bytes())),
             ("scratch", format!("{} ({} bytes)", output::size(report.scratch_bytes), report.scratch_bytes)),
         ];
-        Ok(output::table(&totals.map(|(what, value)| vec![what.to_owned(), value]))?)
+        let fallbacks = self.fallbacks.iter().map(|fallback| ("fallback", fallback.clone()));
+        let rows: Vec<_> =
+            totals.into_iter().chain(fallbacks).map(|(what, value)| vec![what.to_owned(), value]).collect();
+        Ok(output::table(&rows)?)
     }
 }

@@ -29,6 +29,20 @@ pub struct Sampling {
 }
 
 impl Sampling {
+    /// The likeliest token each time, without biases and penalties.
+    pub const GREEDY: Self = Self {
+        temperature: 0.0,
+        bias: Vec::new(),
+        repeat_last_n: 0,
+        repeat_penalty: 1.0,
+        frequency_penalty: 0.0,
+        presence_penalty: 0.0,
+        top_k: 0,
+        top_p: 1.0,
+        min_p: 0.0,
+        random: [1, 2, 3, 4],
+    };
+
     /// How many tokens the penalties look at, if there are any.
     pub(super) fn window(&self) -> usize {
         let off = self.repeat_penalty == 1.0 && self.frequency_penalty == 0.0 && self.presence_penalty == 0.0;

@@ -19,8 +19,16 @@ const HEAD_WIDTH: u32 = 64;
 /// Columns that each of two layers would have of its own.
 const LAYER_WIDTH: u32 = 32;
 
+/// Experts, how many of them a row uses, and what each makes of it.
+const EXPERTS: u32 = 12;
+const USED: u32 = 2;
+const EXPERT_WIDTH: u32 = 32;
+
+/// Keys that a row sees where attention slides.
+const WINDOW: u32 = 16;
+
 /// The tensors: name, columns, rows, format.
-const TENSORS: [(&str, u32, u32, Format); 17] = [
+const TENSORS: [(&str, u32, u32, Format); 21] = [
     ("table", WIDTH, VOCABULARY, Format::F16),
     ("norm", WIDTH, 1, Format::F32),
     ("mix", WIDTH, WIDTH, Format::Q4_K),
@@ -38,13 +46,17 @@ const TENSORS: [(&str, u32, u32, Format); 17] = [
     ("projection", WIDTH, 2 * LAYER_WIDTH, Format::F16),
     ("layer_norm", LAYER_WIDTH, 1, Format::F32),
     ("layer_output", 2 * LAYER_WIDTH, OUTPUTS, Format::F16),
+    ("router", WIDTH, EXPERTS, Format::F16),
+    ("expert_gate_up", WIDTH, EXPERTS * 2 * EXPERT_WIDTH, Format::Q8_0),
+    ("expert_down", EXPERT_WIDTH, EXPERTS * OUTPUTS, Format::F16),
+    ("expert_scale", EXPERTS, 1, Format::F32),
 ];
 
 /// A graph with what it computes for some positions of the tokens that are read.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) graph: fn() -> Graph,
-    /// Rows of each step. The last has one.
+    /// Rows of each step.
     pub(super) steps: &'static [u32],
     pub(super) answers: &'static [Answer],
 }
@@ -53,13 +65,31 @@ impl Case {
     pub(super) fn tokens(&self) -> u32 {
         self.steps.iter().sum()
     }
+
+    /// Rows of the step that a position is in.
+    pub(super) fn step_of(&self, position: u32) -> u32 {
+        let mut end = 0;
+        let step = self.steps.iter().find(|&&rows| {
+            end += rows;
+            position < end
+        });
+        *step.expect("answers are to tokens that are read")
+    }
 }
 
-pub(super) fn all() -> [Case; 3] {
+pub(super) fn all() -> [Case; 5] {
     [
-        Case { name: "products", graph: products, steps: &[60, 1], answers: &answers::PRODUCTS },
+        Case { name: "products", graph: products, steps: &[60, 2, 1], answers: &answers::PRODUCTS },
         // Far enough that a row's keys are shared by two workgroups.
         Case { name: "attention", graph: attention, steps: &[60, 60, 1], answers: &answers::ATTENTION },
+        // Further than a ring holds, which begins anew in the last step but one.
+        Case {
+            name: "sliding attention",
+            graph: sliding,
+            steps: &[64, 64, 64, 64, 64, 64, 64, 64, 40, 1],
+            answers: &answers::SLIDING,
+        },
+        Case { name: "experts", graph: experts, steps: &[18, 1], answers: &answers::EXPERTS },
         Case {
             name: "embeddings of layers",
             graph: per_layer,
@@ -90,19 +120,44 @@ fn products() -> Graph {
     })
 }
 
-/// Heads, keys and values in a cache, and attention to it.
+/// Heads, keys and values in a cache, and attention to all of it.
 fn attention() -> Graph {
+    attending(None)
+}
+
+/// Attention to the latest of a cache that is no longer than it has to be.
+fn sliding() -> Graph {
+    attending(Some(WINDOW))
+}
+
+fn attending(window: Option<u32>) -> Graph {
     build(|builder, x, weight| {
         let x = x.rms_norm(weight("norm"), EPS);
         let rope = Rope::new(HEAD_WIDTH, 10_000.0);
-        let cache = CacheInfo { layer: 0, kv_heads: 1, head_width: HEAD_WIDTH, window: None };
+        let cache = CacheInfo { layer: 0, kv_heads: 1, head_width: HEAD_WIDTH, window };
         let cache = builder.cache(cache);
         let k = x.linear(weight("k")).rms_norm(weight("k_norm"), EPS).rope(rope);
         let v = x.linear(weight("v")).rms_norm_unweighted(HEAD_WIDTH, EPS);
         k.store_kv(v, cache);
         let q = x.linear(weight("q")).rms_norm(weight("q_norm"), EPS).rope(rope);
-        let shape = AttendShape { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, mask: Mask::GLOBAL };
+        let mask = Mask { window, ..Mask::GLOBAL };
+        let shape = AttendShape { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, mask };
         q.attend(cache, shape).linear(weight("output"))
+    })
+}
+
+/// Experts that are chosen for each row, and the sum of what they make of it.
+fn experts() -> Graph {
+    build(|builder, x, weight| {
+        let matrices = |name: &str, width, rows| WeightInfo::matrix(name, width, rows).experts(EXPERTS);
+        let half = || matrices("expert_gate_up", WIDTH, EXPERT_WIDTH);
+        let gate = builder.weight(half().part_of(0, 2 * EXPERT_WIDTH));
+        let up = builder.weight(half().part_of(EXPERT_WIDTH, 2 * EXPERT_WIDTH));
+        let down = builder.weight(matrices("expert_down", EXPERT_WIDTH, OUTPUTS));
+        let x = x.rms_norm(weight("norm"), EPS);
+        let routing = x.linear(weight("router")).route(USED);
+        let hidden = x.expert_linear(gate, routing).gelu_mul(x.expert_linear(up, routing));
+        hidden.expert_linear(down, routing).combine(routing, Some(weight("expert_scale")))
     })
 }
 
@@ -207,13 +262,17 @@ mod tests {
     fn answers_are_those_of_the_reference() {
         for case in all() {
             let values = reference(&case);
+            let known = case.answers.iter().flat_map(|(_, answer)| answer);
+            let largest = known.fold(0.0_f32, |largest, value| largest.max(value.abs()));
             for &(position, answer) in case.answers {
                 let row = &values[(position * OUTPUTS) as usize..][..OUTPUTS as usize];
                 let apart = row.iter().zip(&answer).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                assert!(apart < 1e-3, "{}, position {position}: the answer is {row:?}", case.name);
+                assert!(apart < 1e-3 * largest, "{}, position {position}: the answer is {row:?}", case.name);
             }
-            let last = case.answers.last().unwrap().0;
-            assert_eq!(last + 1, case.tokens(), "{}: the last step has an answer", case.name);
+            for rows in case.steps {
+                let answered = case.answers.iter().any(|(position, _)| case.step_of(*position) == *rows);
+                assert!(answered, "{}: steps of {rows} have an answer", case.name);
+            }
         }
     }
 }

@@ -12,11 +12,13 @@
 mod answers;
 mod cases;
 
-use std::{fmt, rc::Rc};
+use std::{fmt, ops::RangeInclusive, rc::Rc};
+
+use rullama_gguf::Model;
 
 use crate::{
     CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, MatrixTiles, ModelOptions, Sampling,
-    kernel::Pipelines, lab::SampleLab, matrices::MatrixUse,
+    kernel::Pipelines, lab::SampleLab, lower::FEW_ROWS, matrices::MatrixUse,
 };
 use cases::Case;
 
@@ -43,10 +45,13 @@ impl Variant {
         Self { subgroup, matrices, fused: true }
     }
 
-    /// The same, with all that is used only sometimes used always.
-    fn tested(self) -> Self {
-        let matrices = if self.matrices == MatrixUse::Never { MatrixUse::Never } else { MatrixUse::Always };
-        Self { matrices, ..self }
+    /// The same, with all that is used only sometimes used always: one for each of several ways.
+    fn tested(self) -> Vec<Self> {
+        let ways = match self.matrices {
+            MatrixUse::Never => vec![MatrixUse::Never],
+            _ => MatrixTiles::ALL.map(MatrixUse::Always).to_vec(),
+        };
+        ways.into_iter().map(|matrices| Self { matrices, ..self }).collect()
     }
 }
 
@@ -113,39 +118,53 @@ impl fmt::Display for Fallback {
 /// What a self-test decided.
 #[derive(Debug)]
 pub(crate) struct Verdict {
-    pub(crate) variant: Variant,
+    /// What the kernels answered that the GPU's features select.
+    results: Vec<SelfTestResult>,
+    /// The kernels that the GPU can be trusted with; or where even the plainest answered wrongly, what they did.
+    trusted: Result<Variant, Vec<SelfTestResult>>,
     pub(crate) fallbacks: Vec<Fallback>,
 }
 
-/// Lets every family of kernels answer a known case, in the form that the GPU's features select.
+/// What every family of kernels answers to a known case, in the form that the GPU's features select. Where some answer
+/// wrongly, [`Gpu::fallbacks`] then tells what is done instead.
 ///
 /// # Errors
 ///
 /// If the GPU is lost or has no memory for a few hundred kilobytes. Wrong answers are results.
 pub async fn self_test(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
-    let mut results = computed(gpu, Variant::best(gpu.profile()).tested()).await?;
-    results.extend(chosen(gpu).await?);
-    Ok(results)
+    gpu.check()?;
+    Ok(verdict(gpu).await?.results.clone())
 }
 
-/// The kernels that a GPU can be trusted with. The first time, they are tested.
+/// The kernels that a GPU can be trusted with. The first time, they are tested, unless it was opened without that.
 pub(crate) async fn trusted(gpu: &Gpu) -> Result<Variant, GpuError> {
-    if gpu.options().self_test && gpu.verdict().get().is_none() {
-        let verdict = judge(gpu).await?;
-        // Somebody else may have been faster; the answers are the same.
-        let _ = gpu.verdict().set(verdict);
+    if !gpu.options().self_test && gpu.verdict().get().is_none() {
+        return Ok(Variant::best(gpu.profile()));
     }
-    Ok(gpu.variant())
+    let trusted = verdict(gpu).await?.trusted.clone();
+    trusted.map_err(|failed| GpuError::Unreliable { failed })
+}
+
+/// What is known of a GPU. The first time, it is found out.
+async fn verdict(gpu: &Gpu) -> Result<&Verdict, GpuError> {
+    if let Some(verdict) = gpu.verdict().get() {
+        return Ok(verdict);
+    }
+    let verdict = judge(gpu).await?;
+    // Somebody else may have been faster; the answers are the same.
+    Ok(gpu.verdict().get_or_init(|| verdict))
 }
 
 async fn judge(gpu: &Gpu) -> Result<Verdict, GpuError> {
     let mut variant = Variant::best(gpu.profile());
+    let mut results: Option<Vec<SelfTestResult>> = None;
     let mut fallbacks = Vec::new();
-    loop {
-        let mut failed = computed(gpu, variant.tested()).await?;
+    let trusted = loop {
+        let mut failed = computed(gpu, variant).await?;
+        results.get_or_insert_with(|| failed.clone());
         failed.retain(|result| !result.passed);
         if failed.is_empty() {
-            break;
+            break Ok(variant);
         }
         if variant.matrices != MatrixUse::Never {
             variant.matrices = MatrixUse::Never;
@@ -157,15 +176,17 @@ async fn judge(gpu: &Gpu) -> Result<Verdict, GpuError> {
             variant.fused = false;
             fallbacks.push(Fallback::Unfused { failed });
         } else {
-            return Err(GpuError::Unreliable { failed });
+            break Err(failed);
         }
-    }
+    };
     let mut failed = chosen(gpu).await?;
+    let mut results = results.unwrap_or_default();
+    results.extend(failed.iter().cloned());
     failed.retain(|result| !result.passed);
     if !failed.is_empty() {
         fallbacks.push(Fallback::ChoosingOnHost { failed });
     }
-    Ok(Verdict { variant, fallbacks })
+    Ok(Verdict { results, trusted, fallbacks })
 }
 
 /// What plans compute.
@@ -173,22 +194,22 @@ async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, Gp
     let model = Rc::new(cases::model().await);
     let pipelines = Rc::new(Pipelines::new(gpu));
     let mut results = Vec::new();
-    for case in cases::all() {
-        let options = ModelOptions::default().context(case.tokens()).cache(CacheFormat::F16);
-        let (pipelines, gpu, graph) = (pipelines.clone(), gpu.clone(), (case.graph)());
-        let silent = &mut |_, _| {};
-        let loaded = GpuModel::load_as(variant, pipelines, gpu, &model, graph, options, silent).await?;
-        match steps(&case, &Rc::new(loaded)).await {
-            Ok(found) => results.extend(case.compare(&found)),
-            // Kernels that cannot be made, or run, are as bad as those that compute something else.
-            Err(error @ (GpuError::Refused { .. } | GpuError::Unsupported { .. })) => {
-                results.push(SelfTestResult {
-                    name: case.name.to_owned(),
-                    passed: false,
-                    detail: error.to_string(),
-                });
+    for variant in variant.tested() {
+        for case in cases::all() {
+            let name = match variant.matrices {
+                MatrixUse::Always(tiles) => {
+                    format!("{} on matrix units by {} × {}", case.name, tiles.rows(), tiles.outputs(false))
+                }
+                _ => case.name.to_owned(),
+            };
+            match steps(&case, variant, &pipelines, gpu, &model).await {
+                Ok(found) => results.extend(case.compare(&name, &found)),
+                // Kernels that cannot be made, or run, are as bad as those that compute something else.
+                Err(error @ (GpuError::Refused { .. } | GpuError::Unsupported { .. })) => {
+                    results.push(SelfTestResult { name, passed: false, detail: error.to_string() });
+                }
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
         }
     }
     if variant.fused && gpu.options().distrust_fused {
@@ -200,8 +221,17 @@ async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, Gp
 }
 
 /// The rows of a case.
-async fn steps(case: &Case, model: &Rc<GpuModel>) -> Result<Vec<f32>, GpuError> {
-    let mut state = model.state()?;
+async fn steps(
+    case: &Case,
+    variant: Variant,
+    pipelines: &Rc<Pipelines>,
+    gpu: &Gpu,
+    model: &Rc<Model>,
+) -> Result<Vec<f32>, GpuError> {
+    let options = ModelOptions::default().context(case.tokens()).cache(CacheFormat::F16);
+    let (pipelines, gpu, graph) = (pipelines.clone(), gpu.clone(), (case.graph)());
+    let loaded = GpuModel::load_as(variant, pipelines, gpu, model, graph, options, &mut |_, _| {}).await?;
+    let mut state = Rc::new(loaded).state()?;
     let mut found = Vec::new();
     let mut position = 0;
     for &rows in case.steps {
@@ -212,14 +242,18 @@ async fn steps(case: &Case, model: &Rc<GpuModel>) -> Result<Vec<f32>, GpuError> 
     Ok(found)
 }
 
+/// Steps by how many rows they have: what tells kernels apart.
+const SIZES: [(&str, RangeInclusive<u32>); 3] =
+    [("many rows", FEW_ROWS + 1..=u32::MAX), ("few rows", 2..=FEW_ROWS), ("one row", 1..=1)];
+
 impl Case {
-    /// Compares what was found with what is known, apart for steps of one row and of many.
-    fn compare(&self, found: &[f32]) -> Vec<SelfTestResult> {
-        let last = self.tokens() - 1;
-        [("many rows", false), ("one row", true)]
-            .into_iter()
-            .map(|(rows, one)| {
-                let answers = self.answers.iter().filter(|(position, _)| (*position == last) == one);
+    /// Compares what was found with what is known, apart for each size of steps.
+    fn compare(&self, name: &str, found: &[f32]) -> Vec<SelfTestResult> {
+        let sizes = SIZES.into_iter().filter(|(_, rows)| self.steps.iter().any(|step| rows.contains(step)));
+        sizes
+            .map(|(size, rows)| {
+                let answers =
+                    self.answers.iter().filter(|(position, _)| rows.contains(&self.step_of(*position)));
                 let (mut worst, mut largest) = ((0.0, String::new()), f32::MIN_POSITIVE);
                 for &(position, expected) in answers {
                     let row = &found[position as usize * expected.len()..];
@@ -240,7 +274,7 @@ impl Case {
                 if !passed {
                     detail = format!("{detail}: {}", worst.1);
                 }
-                SelfTestResult { name: format!("{}, {rows}", self.name), passed, detail }
+                SelfTestResult { name: format!("{name}, {size}"), passed, detail }
             })
             .collect()
     }
@@ -267,20 +301,8 @@ async fn chosen(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
 }
 
 fn choices() -> [(&'static str, Sampling, &'static [u32]); 2] {
-    let drawn = Sampling {
-        temperature: 0.7,
-        bias: Vec::new(),
-        repeat_last_n: 0,
-        repeat_penalty: 1.0,
-        frequency_penalty: 0.0,
-        presence_penalty: 0.0,
-        top_k: 20,
-        top_p: 1.0,
-        min_p: 0.0,
-        random: [1, 2, 3, 4],
-    };
-    let greedy = Sampling { temperature: 0.0, ..drawn.clone() };
-    [("greedy choice", greedy, &answers::GREEDY), ("drawn choice", drawn, &answers::DRAWN)]
+    let drawn = Sampling { temperature: 0.7, top_k: 20, ..Sampling::GREEDY };
+    [("greedy choice", Sampling::GREEDY, &answers::GREEDY), ("drawn choice", drawn, &answers::DRAWN)]
 }
 
 #[cfg(test)]

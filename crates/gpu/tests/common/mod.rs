@@ -6,7 +6,7 @@ use std::{path::PathBuf, rc::Rc};
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{MemorySource, Model};
-use rullama_gpu::{Gpu, GpuModel, GpuOptions, GpuState, ModelOptions};
+use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions, Sampling};
 use rullama_graph::Graph;
 use rullama_reference::{Caches, KvFormat, Step, Weights, run};
 
@@ -62,9 +62,21 @@ pub(crate) fn gpu(options: &GpuOptions) -> Gpu {
 }
 
 pub(crate) fn load(gpu: &Gpu, model: &Rc<Model>, graph: Graph, options: &ModelOptions) -> Rc<GpuModel> {
-    let mut progress = |_, _| {};
-    let loaded = GpuModel::load(gpu.clone(), model, graph, options.clone(), &mut progress);
-    Rc::new(pollster::block_on(loaded).unwrap())
+    Rc::new(try_load(gpu, model, graph, options).unwrap())
+}
+
+/// Loads a model that may be refused, of which no byte may then have been read.
+pub(crate) fn try_load(
+    gpu: &Gpu,
+    model: &Rc<Model>,
+    graph: Graph,
+    options: &ModelOptions,
+) -> Result<GpuModel, GpuError> {
+    let mut read = false;
+    let progress = &mut |done: u64, _| read |= done > 0;
+    let loaded = pollster::block_on(GpuModel::load(gpu.clone(), model, graph, options.clone(), progress));
+    assert_eq!(read, loaded.is_ok(), "weights are read if they fit");
+    loaded
 }
 
 pub(crate) fn step(state: &mut GpuState, ids: &[u32]) -> Vec<f32> {
@@ -74,6 +86,18 @@ pub(crate) fn step(state: &mut GpuState, ids: &[u32]) -> Vec<f32> {
 /// Reads a prompt in steps of `size` and gives the output of every row.
 pub(crate) fn read(state: &mut GpuState, ids: &[u32], size: usize) -> Vec<f32> {
     ids.chunks(size).flat_map(|ids| step(state, ids)).collect()
+}
+
+/// The likeliest tokens after `ids`, chosen on the GPU while steps are under way for those after them.
+pub(crate) fn generated(state: &mut GpuState, ids: &[u32], count: usize) -> Vec<u32> {
+    pollster::block_on(async {
+        state.begin(ids, &Sampling::GREEDY, ids, count).await.unwrap();
+        let mut tokens = Vec::new();
+        for _ in 0..count {
+            tokens.push(state.next_token().await.unwrap());
+        }
+        tokens
+    })
 }
 
 /// A graph on the CPU, with what it remembers.
