@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask run`, `test`, `web`, `fuzz`, `goldens`.
+//! The project's own commands: `cargo xtask run`, `test`, `web`, `phone`, `fuzz`, `goldens`.
 //!
 //! `run` and `test` first install what is missing, so that a new machine needs nothing but Rust, a C compiler, Node
 //! and Python.
@@ -6,6 +6,7 @@
 mod app;
 mod fuzz;
 mod goldens;
+mod phone;
 mod run;
 mod setup;
 mod shell;
@@ -23,6 +24,10 @@ Usage: cargo xtask <COMMAND>
                     start rullama with them
   test              check format, lints, tests, documentation, the wasm build, and everything in browsers
   web               build the npm package, packages/npm/dist, with the engine as wasm
+  phone --driver URL [--page URL] [--model NAME|URL] [--say TEXT] [--keep] [--clean] [--screenshot FILE]
+                    [--timeout SECONDS]
+                    open the app in a phone's browser over WebDriver, load a model, say something, and print
+                    the answer, its speed and what was logged; `phone --help` says the rest
   fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
   goldens           say how the test data were made, and check that they are untouched
   setup             only install what is missing
@@ -38,6 +43,7 @@ fn main() -> ExitCode {
         ["run", "--", rest @ ..] | ["run", rest @ ..] => run::run(rest),
         ["test"] => tests::run(),
         ["web"] => setup::install() && web::build(),
+        ["phone", "--", rest @ ..] | ["phone", rest @ ..] => return ExitCode::from(phone::run(rest)),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

@@ -14,8 +14,9 @@ use crate::shell::{complain, output, root, run, say};
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
 pub(crate) const WASI: &str = "wasm32-wasip1";
 
-/// A Vulkan driver in software, and two browsers with WebGPU.
-const PACKAGES: [&str; 4] = ["libvulkan1", "mesa-vulkan-drivers", "chromium", "firefox-esr"];
+/// A Vulkan driver in software, two browsers with WebGPU, and what drives the first of them as a phone is driven.
+const PACKAGES: [&str; 5] =
+    ["libvulkan1", "mesa-vulkan-drivers", "chromium", "chromium-driver", "firefox-esr"];
 
 /// Installs what is missing. False when something is missing that no command can do without.
 pub(crate) fn install() -> bool {
@@ -43,16 +44,20 @@ fn system_packages() {
         if cfg!(target_os = "linux") {
             say(
                 "note: this is no Debian or Ubuntu. Tests on the GPU and in browsers need a Vulkan driver, Chromium \
-                 and Firefox:\n  Fedora   sudo dnf install vulkan-loader mesa-vulkan-drivers chromium firefox\n  \
+                 with chromedriver and Firefox:\n  \
+                 Fedora   sudo dnf install vulkan-loader mesa-vulkan-drivers chromium chromedriver firefox\n  \
                  Arch     sudo pacman -S vulkan-icd-loader vulkan-swrast chromium firefox",
             );
         } else if cfg!(target_os = "macos") {
             let apps = ["Google Chrome", "Firefox"].map(|name| format!("/Applications/{name}.app"));
-            if !apps.iter().all(|app| Path::new(app).exists()) {
-                say("note: tests in browsers need both:\n  brew install --cask google-chrome firefox");
+            let driver = output(&["chromedriver", "--version"]).is_some();
+            if !driver || !apps.iter().all(|app| Path::new(app).exists()) {
+                say("note: tests in browsers need all of these:\n  \
+                     brew install --cask google-chrome chromedriver firefox");
             }
         } else if cfg!(windows) {
-            say("note: tests in browsers need both:\n  winget install Google.Chrome Mozilla.Firefox");
+            say("note: tests in browsers need all of these:\n  \
+                 winget install Google.Chrome Chromium.ChromeDriver Mozilla.Firefox");
         }
         return;
     }

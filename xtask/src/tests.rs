@@ -104,6 +104,7 @@ pub(crate) fn run() -> bool {
         tally.check("app", &[&["npm", "run", "build"], &app[..]].concat(), &[]);
         tally.check("app's own tests", &[&["npm", "test"], &app[..]].concat(), &[]);
         tally.check("app in Chromium and Firefox", &[&["npm", "run", "e2e"], &app[..]].concat(), &[]);
+        tally.check("phone over WebDriver", &["node", "xtask/phone/test.mjs"], &[]);
     }
 
     let doc = ["cargo", "doc", "--workspace", "--no-deps"];

@@ -21,12 +21,13 @@ const TYPES = {
 
 /**
  * Starts the server. `requests` is what it was asked; `logs` what was sent to it. `behaviour` changes how it answers:
- * `api` whether it has models to offer, `pause` milliseconds before each piece of a model, `pieces` bytes of one.
+ * `api` whether it has models to offer, `pause` milliseconds before each piece of a model, `pieces` bytes of one, `newer` whether
+ * the app is another version than it was.
  */
 export async function serve() {
   const requests = [];
   const logs = [];
-  const behaviour = { api: false, pause: 0, pieces: 256 * 1024 };
+  const behaviour = { api: false, pause: 0, pieces: 256 * 1024, newer: false };
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => {
       response.writeHead(404, { "content-type": "text/plain" });
@@ -35,7 +36,7 @@ export async function serve() {
   });
 
   async function answer(request, response) {
-    const { pathname } = new URL(request.url, "http://localhost");
+    const { pathname, searchParams } = new URL(request.url, "http://localhost");
     requests.push({ method: request.method, path: pathname, range: request.headers.range });
     if (pathname === "/api/models" && behaviour.api) {
       const model = { name: "micro:e2b", bytes: 2158784, url: "/models/micro-e2b-Q8_0.gguf", family: "gemma4", parameters: "1M", format: "Q8_0" };
@@ -51,13 +52,19 @@ export async function serve() {
       response.writeHead(204);
       return response.end();
     }
+    if (pathname === "/api/log" && behaviour.api) {
+      const since = Number(searchParams.get("since") ?? 0);
+      const messages = logs.map(({ tag, text }, index) => ({ sequence: index + 1, tag, text })).filter(({ sequence }) => sequence > since);
+      response.writeHead(200, { "content-type": "application/json" });
+      return response.end(JSON.stringify({ messages, latest: logs.length }));
+    }
     if (pathname.startsWith("/models/")) {
       return sendModel(join(MODELS, normalize(pathname.slice("/models".length))), request, response);
     }
     const path = normalize(pathname === "/" ? "/index.html" : pathname);
     const body = await readFile(join(DIST, path));
     response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream", "cache-control": "no-cache" });
-    response.end(body);
+    response.end(behaviour.newer && path === "/service-worker.js" ? `${body}\n// newer` : body);
   }
 
   async function sendModel(path, request, response) {
