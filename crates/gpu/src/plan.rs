@@ -97,6 +97,7 @@ impl Plan {
             Slot::Pages => around.pages.expect("a plan with pages has a buffer for them"),
             Slot::Turns(_) => unreachable!("turns are a part of the step's buffer"),
         };
+        around.pipelines.prepare(gpu, program.drafts.iter().map(|draft| &draft.spec));
         let mut dispatches = Vec::with_capacity(program.drafts.len());
         for (draft, uniforms) in program.drafts.iter().zip(&slices) {
             let pipeline = around.pipelines.get(gpu, &draft.spec);

@@ -1,6 +1,8 @@
 //! The pipelines made so far.
 
 use std::{cell::RefCell, collections::HashMap};
+#[cfg(not(target_family = "wasm"))]
+use std::{collections::HashSet, thread};
 
 use super::{Access, Binding, Dialect, KernelSpec};
 use crate::Gpu;
@@ -66,43 +68,71 @@ impl Pipelines {
 
     /// The pipeline of a recipe, made when it is first asked for.
     pub(crate) fn get(&self, gpu: &Gpu, spec: &KernelSpec) -> Pipeline {
-        self.made.borrow_mut().entry(spec.clone()).or_insert_with(|| self.make(gpu, spec)).clone()
+        let mut made = self.made.borrow_mut();
+        made.entry(spec.clone()).or_insert_with(|| make(&gpu.device, &self.step, spec)).clone()
     }
 
-    fn make(&self, gpu: &Gpu, spec: &KernelSpec) -> Pipeline {
-        let label = spec.to_string();
-        let label = Some(label.as_str());
-        let source = wgpu::ShaderSource::Wgsl(spec.compose(Dialect::HERE).into());
-        let descriptor = wgpu::ShaderModuleDescriptor { label, source };
-        // Kernels bound their own indices, and buffers are robust besides; checks around every access and every loop
-        // would cost more than the arithmetic.
-        let checks = wgpu::ShaderRuntimeChecks::unchecked();
-        #[expect(unsafe_code, reason = "kernels are our own, and tested at awkward sizes")]
-        // SAFETY: every index is bounded by the kernel itself, and every loop ends.
-        let module = unsafe { gpu.device.create_shader_module_trusted(descriptor, checks) };
-        let bindings = spec.bindings();
-        let entries: Vec<_> = bindings.iter().map(|binding| entry(binding.number, binding.access)).collect();
-        let descriptor = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };
-        let layout = gpu.device.create_bind_group_layout(&descriptor);
-        let pipeline_layout = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label,
-            bind_group_layouts: &[Some(&self.step), Some(&layout)],
-            ..Default::default()
+    /// A browser has threads of its own for making pipelines, and none for us.
+    #[cfg(target_family = "wasm")]
+    pub(crate) fn prepare<'s>(&self, _gpu: &Gpu, _specs: impl Iterator<Item = &'s KernelSpec>) {}
+
+    /// Makes the pipelines of recipes that will be asked for, on as many threads as there are cores.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn prepare<'s>(&self, gpu: &Gpu, specs: impl Iterator<Item = &'s KernelSpec>) {
+        let mut made = self.made.borrow_mut();
+        let missing: HashSet<&KernelSpec> = specs.filter(|spec| !made.contains_key(*spec)).collect();
+        let missing: Vec<&KernelSpec> = missing.into_iter().collect();
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let (device, step) = (&gpu.device, &self.step);
+        thread::scope(|scope| {
+            let share = missing.len().div_ceil(threads).max(1);
+            let workers: Vec<_> = missing
+                .chunks(share)
+                .map(|specs| {
+                    let make = |&spec: &&KernelSpec| (spec.clone(), make(device, step, spec));
+                    scope.spawn(move || specs.iter().map(make).collect::<Vec<_>>())
+                })
+                .collect();
+            for worker in workers {
+                made.extend(worker.join().expect("what cannot be compiled is told, and does not panic"));
+            }
         });
-        let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label,
-            layout: Some(&pipeline_layout),
-            module: &module,
-            entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                // Kernels write before they read; clearing would cost a pass over workgroup memory.
-                zero_initialize_workgroup_memory: false,
-                ..Default::default()
-            },
-            cache: None,
-        });
-        Pipeline { pipeline, layout, bindings }
     }
+}
+
+fn make(device: &wgpu::Device, step: &wgpu::BindGroupLayout, spec: &KernelSpec) -> Pipeline {
+    let label = spec.to_string();
+    let label = Some(label.as_str());
+    let source = wgpu::ShaderSource::Wgsl(spec.compose(Dialect::HERE).into());
+    let descriptor = wgpu::ShaderModuleDescriptor { label, source };
+    // Kernels bound their own indices, and buffers are robust besides; checks around every access and every loop
+    // would cost more than the arithmetic.
+    let checks = wgpu::ShaderRuntimeChecks::unchecked();
+    #[expect(unsafe_code, reason = "kernels are our own, and tested at awkward sizes")]
+    // SAFETY: every index is bounded by the kernel itself, and every loop ends.
+    let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
+    let bindings = spec.bindings();
+    let entries: Vec<_> = bindings.iter().map(|binding| entry(binding.number, binding.access)).collect();
+    let descriptor = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };
+    let layout = device.create_bind_group_layout(&descriptor);
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label,
+        bind_group_layouts: &[Some(step), Some(&layout)],
+        ..Default::default()
+    });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label,
+        layout: Some(&pipeline_layout),
+        module: &module,
+        entry_point: Some("main"),
+        compilation_options: wgpu::PipelineCompilationOptions {
+            // Kernels write before they read; clearing would cost a pass over workgroup memory.
+            zero_initialize_workgroup_memory: false,
+            ..Default::default()
+        },
+        cache: None,
+    });
+    Pipeline { pipeline, layout, bindings }
 }
 
 fn entry(binding: u32, access: Access) -> wgpu::BindGroupLayoutEntry {
