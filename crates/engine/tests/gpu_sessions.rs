@@ -10,7 +10,7 @@ use rullama_engine::{
     ChatOptions, Engine, EngineError, GenerateOptions, LoadOptions, SamplingOptions, Session,
 };
 use rullama_gguf::{MemorySource, Model};
-use rullama_gpu::{Gpu, GpuOptions};
+use rullama_gpu::{Gpu, GpuOptions, Residency};
 use rullama_tokenizer::SpecialOutput;
 
 fn model() -> Model {
@@ -243,11 +243,18 @@ fn a_model_that_does_not_fit_is_refused() {
     let load = |options: &LoadOptions| {
         pollster::block_on(Engine::load_on(gpu.clone(), model(), options, &mut |_, _| {}))
     };
-    let all = LoadOptions::default().context(1024);
+    let all = LoadOptions::default().context(1024).residency(Residency::Gpu);
     let budget = *load(&all).unwrap().gpu_model().unwrap().budget();
     let error = load(&all.clone().gpu_memory(budget.total() - 1)).unwrap_err();
     assert_eq!(error.code(), "memory.too_large");
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("a context of 1023 fits"), "{source}");
-    load(&all.gpu_memory(budget.total())).unwrap();
+    load(&all.clone().gpu_memory(budget.total())).unwrap();
+
+    // Where nothing is said of residency, what does not fit stays in the file, as far as it can.
+    let mut any = all.gpu_memory(budget.total() - 1);
+    any.residency = None;
+    let engine = load(&any).unwrap();
+    assert_eq!(engine.gpu_model().unwrap().residency(), Residency::Rows);
+    assert_eq!(load(&any.gpu_memory(1 << 10)).unwrap_err().code(), "memory.too_large");
 }
