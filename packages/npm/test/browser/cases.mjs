@@ -281,7 +281,8 @@ export const cases = [
       await assert.fails(() => Engine.load(url, { contxt: 1 }), "option.unknown");
       await assert.fails(() => Engine.load(url, { kv: "q4" }), "option.wrong_type");
       await assert.fails(() => Engine.load(url, { context: 1_000_000 }), "context.too_large");
-      const large = await assert.fails(() => Engine.load(url, { memory: 8e6, selfTest: false }), "memory.too_large");
+      const little = { memory: 8e6, residency: "gpu", selfTest: false };
+      const large = await assert.fails(() => Engine.load(url, little), "memory.too_large");
       assert(large.details.bytes > 8e6 && large.details.largestContext > 0, JSON.stringify(large.details));
       await assert.fails(() => Engine.load(url, { signal: AbortSignal.abort() }), "cancelled");
       await assert.fails(() => Engine.load(url, { wasm: `${origin}/nothing.wasm` }), "internal");
