@@ -81,7 +81,7 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Compare what the GPU computes with the CPU, or with Ollama or llama.cpp
     ///
-    /// Continues each prompt greedily on both sides; the CPU keeps keys and values in the format that the GPU does. A verdict is `equal`, `equal within margin` where tokens differ
+    /// Continues each prompt greedily on both sides; the CPU keeps keys and values exactly, unless --kv says how both do. A verdict is `equal`, `equal within margin` where tokens differ
     /// only at places where the other side's two best tokens are closer than the tolerance, or `different`, which
     /// makes the exit status 1. With --json:
     ///

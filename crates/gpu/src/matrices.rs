@@ -15,6 +15,9 @@ const SUBGROUP_ROWS: u32 = 32;
 /// Workgroups below which other tiles keep a large GPU busier.
 const BUSY: u32 = 48;
 
+/// Rows below which a prompt is read fast enough exactly.
+const FEWEST_ROWS: u32 = 65;
+
 /// Widths below which there is little to gain, and exactness is worth more.
 const NARROWEST: u32 = 1024;
 
@@ -75,6 +78,9 @@ impl MatrixTiles {
 
     /// The tiles for a linear of this shape, if matrix units are worth it.
     pub fn choose(rows: u32, width: u32, outputs: u32, paired: bool) -> Option<Self> {
+        if rows < FEWEST_ROWS {
+            return None;
+        }
         Self::ALL.into_iter().find(|tiles| {
             let [x, y, _] = tiles.grid(rows, outputs, paired);
             x * y >= BUSY && width >= NARROWEST && width.is_multiple_of(tiles.depth)

@@ -39,6 +39,9 @@ pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
     let needed = (longest as u32).saturating_add(arguments.max_tokens).saturating_add(1);
     let mut options = LoadOptions::default().context(needed);
     arguments.memory.apply(&mut options, BackendChoice::Gpu);
+    // The CPU is exact, unless a format is asked for: then both sides have it.
+    let mut reference = options.clone();
+    arguments.memory.apply(&mut reference, BackendChoice::Cpu);
 
     // Servers are asked first: finding that nobody answers takes less time than loading a model.
     let server = match &arguments.against {
@@ -61,7 +64,7 @@ pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
         Some(server) => Reference::Server(server),
         None => {
             let opened = model::open(&arguments.model).await?;
-            Reference::Cpu(Box::new(Engine::load(opened.model, &options)?.session()?))
+            Reference::Cpu(Box::new(Engine::load(opened.model, &reference)?.session()?))
         }
     };
 

@@ -76,13 +76,15 @@ impl Pipelines {
     #[cfg(target_family = "wasm")]
     pub(crate) fn prepare<'s>(&self, _gpu: &Gpu, _specs: impl Iterator<Item = &'s KernelSpec>) {}
 
-    /// Makes the pipelines of recipes that will be asked for, on as many threads as there are cores.
+    /// Makes the pipelines of recipes that will be asked for, on several threads: not on all, because drivers take tens of
+    /// megabytes for each.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn prepare<'s>(&self, gpu: &Gpu, specs: impl Iterator<Item = &'s KernelSpec>) {
         let mut made = self.made.borrow_mut();
         let missing: HashSet<&KernelSpec> = specs.filter(|spec| !made.contains_key(*spec)).collect();
         let missing: Vec<&KernelSpec> = missing.into_iter().collect();
-        let threads = thread::available_parallelism().map_or(1, usize::from);
+        const MOST_THREADS: usize = 4;
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
         let (device, step) = (&gpu.device, &self.step);
         thread::scope(|scope| {
             let share = missing.len().div_ceil(threads).max(1);
