@@ -14,7 +14,7 @@ export interface StoreLocks {
 }
 
 // A lock that was released a moment ago, in another thread, may not be free here yet.
-const GRACE = 500;
+const GRACE = 2000;
 
 /** Takes the lock if it is free or about to be; undefined when somebody keeps it. */
 export async function takeSoon(locks: StoreLocks, name: string, mode: LockMode): Promise<Release | undefined> {
