@@ -5,6 +5,19 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
 
+/** What Chromium is told: WebGPU in software, without a window, and nothing asked of the network. */
+export const CHROMIUM_FLAGS = [
+  "--headless=new",
+  "--no-sandbox",
+  "--enable-unsafe-webgpu",
+  "--use-webgpu-adapter=swiftshader",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--disable-quic",
+];
+
 const BROWSERS = {
   chromium: {
     programs: [
@@ -18,18 +31,7 @@ const BROWSERS = {
     install: "apt-get install chromium",
     async launch(executablePath) {
       const { chromium } = await import("playwright-core");
-      const args = [
-        "--headless=new",
-        "--no-sandbox",
-        "--enable-unsafe-webgpu",
-        "--use-webgpu-adapter=swiftshader",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--disable-quic",
-      ];
-      return chromium.launch({ executablePath, args });
+      return chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
     },
   },
   firefox: {

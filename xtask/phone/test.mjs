@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { assert, Checks, equal } from "../../packages/app/test/e2e/checks.mjs";
 import { serve } from "../../packages/app/test/e2e/server.mjs";
 import { keptFile, readKept } from "./kept.mjs";
+import { CHROMIUM_FLAGS } from "../browser/browsers.mjs";
 import { takeConsole } from "./page.mjs";
 import { Driver } from "./webdriver.mjs";
 
@@ -22,19 +23,7 @@ const WALK = fileURLToPath(new URL("phone.mjs", import.meta.url));
 
 const CAPABILITIES = {
   browserName: "chrome",
-  "goog:chromeOptions": {
-    args: [
-      "--headless=new",
-      "--no-sandbox",
-      "--enable-unsafe-webgpu",
-      "--use-webgpu-adapter=swiftshader",
-      "--no-first-run",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-      "--disable-quic",
-    ],
-  },
+  "goog:chromeOptions": { args: CHROMIUM_FLAGS },
 };
 
 /** Small and the same every time. */

@@ -1,20 +1,12 @@
 // Starts the browsers: Chromium with WebGPU in software, and a Firefox as people have it.
 
+import { CHROMIUM_FLAGS } from "../../../../xtask/browser/browsers.mjs";
+
 export async function startChromium() {
   const { chromium } = await import("playwright-core");
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: [
-      "--headless=new",
-      "--no-sandbox",
-      "--enable-unsafe-webgpu",
-      "--use-webgpu-adapter=swiftshader",
-      "--no-first-run",
-      "--disable-background-networking",
-      "--disable-component-update",
-      "--disable-sync",
-      "--disable-quic",
-    ],
+    args: CHROMIUM_FLAGS,
   });
 }
 
