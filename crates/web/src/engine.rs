@@ -15,6 +15,7 @@ use wasm_bindgen_futures::future_to_promise;
 use crate::{
     Cancel, JsByteSource, WebSession,
     error::{Failure, Thrown, failure},
+    gate::Gate,
     host, info,
     options::{self, LoadRequest},
     source::JsSource,
@@ -29,6 +30,8 @@ pub struct WebEngine {
     engine: Engine,
     file: Value,
     thrown: Thrown,
+    /// What all replies pass.
+    gate: Gate,
     /// The conversation that kernels were made with, until somebody wants one.
     warm: RefCell<Option<Session>>,
 }
@@ -59,7 +62,7 @@ impl WebEngine {
             Some(session) => session,
             None => self.engine.session().map_err(failure)?,
         };
-        Ok(WebSession::new(session, self.thrown.clone()))
+        Ok(WebSession::new(session, self.thrown.clone(), self.gate.clone()))
     }
 
     /// The tokens of a text: with a `<bos>` before them or without; with the text of special tokens taken for these
@@ -87,6 +90,16 @@ impl WebEngine {
         let conversation = Conversation { messages: &messages, tools: &options.tools, think: options.think };
         let prompt = render(&conversation, self.engine.prompts()).map_err(failure)?;
         Ok(prompt.to_string())
+    }
+
+    /// Holds all replies back after the token they are at. Those that are cancelled end all the same.
+    pub fn pause(&self) {
+        self.gate.close();
+    }
+
+    /// Lets replies go on.
+    pub fn resume(&self) {
+        self.gate.open();
     }
 
     /// Gives the GPU's memory back at once. Whoever still computes fails; nothing should be under way.
@@ -126,7 +139,7 @@ async fn load(
     let session = warm_up(&engine).await.map_err(|error| thrown.failure(error))?;
     tell("compile", 2, 2);
     opened.keep();
-    Ok(WebEngine { engine, file, thrown, warm: RefCell::new(Some(session)) })
+    Ok(WebEngine { engine, file, thrown, gate: Gate::default(), warm: RefCell::new(Some(session)) })
 }
 
 /// A GPU that goes away when loading fails or is cancelled: a browser would free what is on it whenever it likes.

@@ -6,6 +6,7 @@
 //! | `session` | a conversation and its replies: `WebSession` |
 //! | `source` | bytes that JavaScript reads, as a `ByteSource` |
 //! | `cancel` | a handle that ends what is under way |
+//! | `gate` | holds replies back while nobody looks |
 //! | `options`, `info` | what comes in and what goes out, as JSON |
 //! | `error` | errors with the engine's codes |
 //! | `host` | the clock, chance, and where panics are told |
@@ -26,6 +27,7 @@
 mod cancel;
 mod engine;
 mod error;
+mod gate;
 mod host;
 mod info;
 mod options;

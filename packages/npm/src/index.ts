@@ -5,6 +5,7 @@ export { RullamaError, type ErrorDetails, type RullamaErrorCode } from "./errors
 export { Reply } from "./reply.js";
 export { Model, type ReadFunction, type Sampling } from "./compat.js";
 export type * from "./completions.js";
+export { splitUrls } from "./source/open.js";
 export type { ByteSource } from "./source/types.js";
 export type * from "./types.js";
 export * from "./store/index.js";

@@ -9,6 +9,8 @@ export type SentSource =
   | { kind: "url"; url: string }
   | { kind: "blob"; blob: Blob; name: string }
   | { kind: "bytes"; bytes: Uint8Array }
+  /** A file of the package's store, by the name that it has there. */
+  | { kind: "stored"; name: string }
   | { kind: "opfs"; path: string }
   /** A reader that stays on the page and is asked for ranges. */
   | { kind: "page"; reader: number; name: string; length: number };
@@ -41,6 +43,8 @@ export interface Protocol {
   messages: { params: { session: number }; result: string; event: never };
   clear: { params: { session: number }; result: void; event: never };
   close: { params: { session: number }; result: void; event: never };
+  /** Holds replies back, or lets them go on. */
+  pause: { params: { paused: boolean }; result: void; event: never };
   unload: { params: Record<string, never>; result: void; event: never };
 }
 

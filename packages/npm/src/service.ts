@@ -101,6 +101,7 @@ export class Service {
       await this.#inTurn(session, async (session) => session.free());
       this.#sessions.delete(session);
     },
+    pause: async ({ paused }) => (paused ? this.#engine.pause() : this.#engine.resume()),
     unload: () => this.#unload(),
   };
 

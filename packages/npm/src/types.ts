@@ -188,8 +188,19 @@ export interface CustomSource {
   read(offset: number, length: number): Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>;
 }
 
-/** One file of a model: an address, a file, the path of a file in the browser's storage, bytes, or a reader. */
-export type FileSource = string | URL | Blob | { opfs: string } | ArrayBuffer | Uint8Array | CustomSource;
+/**
+ * One file of a model: an address, a file, the name that it has in the package's store, its path in the browser's storage,
+ * bytes, or a reader.
+ */
+export type FileSource =
+  | string
+  | URL
+  | Blob
+  | { stored: string }
+  | { opfs: string }
+  | ArrayBuffer
+  | Uint8Array
+  | CustomSource;
 
 /** A model: one file, or all files of a split one, in order. The address of the first part names the others. */
 export type ModelSource = FileSource | readonly FileSource[];
@@ -209,9 +220,14 @@ export interface LoadOptions {
   residency?: "gpu" | "rows" | "paged";
   /**
    * Spares memory: `rows`, a context of 1024 and prompts in small steps, unless other options say otherwise. Default: on
-   * phones and on devices with 4 GB of memory or less.
+   * phones, on devices with 4 GB of memory or less, and on GPUs that offer no more than WebGPU promises.
    */
   tight?: boolean;
+  /**
+   * What replies do while the page is hidden. `pause`: they wait until it is looked at again, because phones take the GPU
+   * from pages that nobody sees. Default: `pause` where memory is spared, else `continue`.
+   */
+  whenHidden?: "continue" | "pause";
   /** Told how far loading has got. */
   onProgress?: (event: ProgressEvent) => void;
   /** Ends loading: it then fails with the code `cancelled`. */
@@ -230,6 +246,8 @@ export interface LoadOptions {
   store?: boolean | { sha256?: string };
   /** Headers of requests for the model, such as one that names who asks. */
   headers?: Record<string, string>;
+  /** `true` uses no more of the GPU than WebGPU promises everywhere. For tests. */
+  floor?: boolean;
   /** `false` leaves subgroups alone. For tests. */
   subgroups?: boolean;
   /** `false` trusts the GPU without testing it. */

@@ -17,8 +17,8 @@ async function goldens(model) {
 
 /** In the page: loads a model and compares its tokens with the golden ones. */
 async function matchesGoldens({ Engine }, asked, assert) {
-  const { model, prompts, browser, worker, subgroups, selfTest, residency, store } = asked;
-  const options = { kv: "f32", context: 512, worker, subgroups, selfTest, residency, store };
+  const { model, prompts, browser, worker, floor, subgroups, selfTest, residency, store } = asked;
+  const options = { kv: "f32", context: 512, worker, floor, subgroups, selfTest, residency, store };
   const engine = await Engine.load(`/models/${model}.gguf`, options);
   const { info } = engine;
   assert.equal(info.fallbacks, []);
@@ -33,7 +33,11 @@ async function matchesGoldens({ Engine }, asked, assert) {
     }
   }
   // Chromium has subgroups, also where wgpu does not know of them; Firefox has none.
-  assert.equal(info.gpu.subgroups !== null, browser === "chromium" && subgroups !== false, "subgroups");
+  assert.equal(info.gpu.subgroups !== null, browser === "chromium" && subgroups !== false && !floor, "subgroups");
+  if (floor) {
+    const { largestBinding, largestBuffer, halfPrecision, timestamps } = info.gpu;
+    assert.equal([largestBinding, largestBuffer, halfPrecision, timestamps], [128 << 20, 256 << 20, false, false], "the floor");
+  }
   // Firefox keeps to itself what the GPU is.
   assert(browser === "firefox" || info.gpu.name !== "", "the GPU has no name");
   for (const { name, ids, tokens, margins } of prompts) {
@@ -99,6 +103,16 @@ export const cases = [
     "E2B without subgroups gives the golden tokens",
     { model: "micro-e2b-Q8_0", subgroups: false, selfTest: false },
     ["chat", "short"],
+  ),
+  golden(
+    "E2B with no more of the GPU than WebGPU promises, after a self-test, gives the golden tokens",
+    { model: "micro-e2b-Q8_0", floor: true },
+    ["chat", "short"],
+  ),
+  golden(
+    "experts with no more of the GPU than WebGPU promises give the golden tokens",
+    { model: "tiny-moe-Q4_K_M", floor: true, selfTest: false },
+    ["short"],
   ),
   {
     title: "chat, sessions, completions, tokens, cancelling and unloading",
@@ -295,6 +309,57 @@ export const cases = [
       if (ranges.length === 0) {
         throw new Error("nothing was read by ranges");
       }
+    },
+  },
+  {
+    title: "replies wait while the page is hidden, where that is asked for",
+    async body({ Engine }, _given, assert) {
+      let visibility = "visible";
+      Object.defineProperty(document, "visibilityState", { get: () => visibility });
+      const show = (how) => {
+        visibility = how;
+        document.dispatchEvent(new Event("visibilitychange"));
+      };
+      const options = { context: 128, selfTest: false, whenHidden: "pause" };
+      const engine = await Engine.load("/models/micro-e2b-Q8_0.gguf", options);
+      const long = { temperature: 0, maxTokens: 100, ignoreEos: true };
+      const expected = (await engine.generate("Hello", long).result()).ids;
+      const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+      const follow = (reply) => {
+        const seen = [];
+        void (async () => {
+          for await (const delta of reply) seen.push(...delta.ids);
+        })().catch(() => {});
+        return seen;
+      };
+
+      // Hidden in the middle, it stops; shown again, it goes on as if nothing had been.
+      const reply = engine.generate("Hello", long);
+      await reply.next();
+      show("hidden");
+      const seen = follow(reply);
+      await pause(300);
+      const before = seen.length;
+      await pause(700);
+      assert.equal(seen.length, before, "tokens while hidden");
+      assert(before < 90, `${before} tokens came before it stopped`);
+      show("visible");
+      assert.equal((await reply.result()).ids, expected);
+
+      // Asked while hidden, it begins when the page is shown; who gives up meanwhile is not kept waiting.
+      show("hidden");
+      const given = engine.generate("Hello", long);
+      const nothing = follow(given);
+      await pause(500);
+      assert.equal(nothing, [], "tokens while hidden");
+      given.cancel();
+      await assert.fails(() => given.result(), "cancelled");
+      const next = engine.generate("Hello", long);
+      show("visible");
+      assert.equal((await next.result()).ids, expected);
+      await engine.unload();
+      show("hidden");
+      await assert.fails(() => Engine.load("/models/micro-e2b-Q8_0.gguf", { whenHidden: "sleep" }), "option.wrong_type");
     },
   },
   {
