@@ -200,6 +200,12 @@ pub(crate) fn milliseconds(since: Duration) -> f64 {
     (since.as_secs_f64() * 1e6).round() / 1e3
 }
 
+/// A clock that tells the seconds since it was made.
+pub(crate) fn clock() -> impl Fn() -> f64 {
+    let started = Instant::now();
+    move || started.elapsed().as_secs_f64()
+}
+
 /// A clock that tells the time since it was last asked.
 pub(crate) struct Laps(Instant);
 

@@ -15,6 +15,7 @@ use wasm_bindgen_futures::future_to_promise;
 use crate::{
     Cancel, JsByteSource, WebSession,
     error::{Failure, Thrown, failure},
+    examination,
     gate::Gate,
     host, info,
     options::{self, LoadRequest},
@@ -92,6 +93,12 @@ impl WebEngine {
         Ok(prompt.to_string())
     }
 
+    /// The kernels that steps use, as JSON.
+    pub fn kernels(&self) -> Result<String, Failure> {
+        let chosen = self.engine.gpu_model().map(|model| examination::kernels(&model)).transpose()?;
+        Ok(chosen.unwrap_or_default().to_string())
+    }
+
     /// Holds all replies back after the token they are at. Those that are cancelled end all the same.
     pub fn pause(&self) {
         self.gate.close();
@@ -126,7 +133,7 @@ async fn load(
     // Kernels are made in two stages: those that answer known cases before anything is uploaded, and the model's own.
     tell("compile", 0, 2);
     let gpu = Gpu::open(&request.gpu()).await.map_err(failure)?;
-    let opened = Opened(Some(gpu.clone()));
+    let opened = Opened::new(gpu.clone());
     let mut tested = false;
     let mut uploaded = |done, all| {
         if !std::mem::replace(&mut tested, true) {
@@ -142,10 +149,14 @@ async fn load(
     Ok(WebEngine { engine, file, thrown, gate: Gate::default(), warm: RefCell::new(Some(session)) })
 }
 
-/// A GPU that goes away when loading fails or is cancelled: a browser would free what is on it whenever it likes.
-struct Opened(Option<Gpu>);
+/// A GPU that goes away when what it was opened for is over, fails or is cancelled: a browser would free what is on it whenever it likes.
+pub(crate) struct Opened(Option<Gpu>);
 
 impl Opened {
+    pub(crate) fn new(gpu: Gpu) -> Self {
+        Self(Some(gpu))
+    }
+
     fn keep(mut self) {
         self.0 = None;
     }

@@ -10,6 +10,8 @@ use std::{
     task::{Poll, Waker},
 };
 
+use crate::host::milliseconds;
+
 /// What replies pass before each token. Cheap to clone; all clones are one gate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gate {
@@ -37,8 +39,9 @@ impl Gate {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until the gate is open.
-    pub(crate) async fn pass(&self) {
+    /// Waits until the gate is open. Gives the milliseconds it took.
+    pub(crate) async fn pass(&self) -> f64 {
+        let came = milliseconds();
         poll_fn(|context| {
             let mut shared = self.shared.borrow_mut();
             if shared.closed {
@@ -48,5 +51,6 @@ impl Gate {
             Poll::Ready(())
         })
         .await;
+        milliseconds() - came
     }
 }

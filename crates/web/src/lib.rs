@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `engine` | a loaded model: `WebEngine` |
 //! | `session` | a conversation and its replies: `WebSession` |
+//! | `examination` | what the GPU can do, and whether it computes correctly |
 //! | `source` | bytes that JavaScript reads, as a `ByteSource` |
 //! | `cancel` | a handle that ends what is under way |
 //! | `gate` | holds replies back while nobody looks |
@@ -27,6 +28,7 @@
 mod cancel;
 mod engine;
 mod error;
+mod examination;
 mod gate;
 mod host;
 mod info;
@@ -36,6 +38,7 @@ mod source;
 
 pub use cancel::Cancel;
 pub use engine::WebEngine;
+pub use examination::examine;
 pub use host::on_panic;
 pub use session::WebSession;
 pub use source::JsByteSource;

@@ -95,9 +95,9 @@ impl WebSession {
             let mut generation = session.generate(&ids, &options, SpecialOutput::Hidden).map_err(failed)?;
             generation.read_prompt().await.map_err(failed)?;
             let read = milliseconds();
-            let (mut parts, mut tokens) = (ReplyParts::default(), Vec::new());
+            let (mut parts, mut tokens, mut held) = (ReplyParts::default(), Vec::new(), 0.0);
             while let Some(token) = generation.next().await {
-                gate.pass().await;
+                held += gate.pass().await;
                 let token = token.map_err(failed)?;
                 let mut delta = Map::from_iter([("text".to_owned(), token.text.as_str().into())]);
                 describe(&mut delta, std::slice::from_ref(&token.sampled), engine.tokenizer());
@@ -112,7 +112,7 @@ impl WebSession {
                 usage: generation.usage(),
                 reason: generation.finish_reason(),
                 prompt: read - started,
-                generate: milliseconds() - read,
+                generate: milliseconds() - read - held,
             };
             Ok(outcome.json())
         })
@@ -155,9 +155,9 @@ async fn finish(
     let started = milliseconds();
     reply.read_prompt().await.map_err(failed)?;
     let read = milliseconds();
-    let mut told = 0;
+    let (mut told, mut held) = (0, 0.0);
     while let Some(delta) = reply.next().await {
-        gate.pass().await;
+        held += gate.pass().await;
         let mut value = match delta.map_err(failed)? {
             Delta::Answer(text) => Map::from_iter([("text".to_owned(), text.into())]),
             Delta::Thought(text) => Map::from_iter([("thought".to_owned(), text.into())]),
@@ -177,7 +177,7 @@ async fn finish(
         usage: reply.usage(),
         reason: reply.finish_reason(),
         prompt: read - started,
-        generate: milliseconds() - read,
+        generate: milliseconds() - read - held,
     };
     Ok(outcome.json())
 }

@@ -4,12 +4,20 @@ import type { Caller } from "./caller.js";
 import { Completions } from "./completions.js";
 import { connect } from "./connect.js";
 import { RullamaError } from "./errors.js";
-import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
+import { messageJson, messagesJson, optionsJson, readMessages, refuseUnknown } from "./names.js";
 import type { LoadParams } from "./protocol.js";
 import { Reply } from "./reply.js";
-import { absolute, describe } from "./source/open.js";
+import { describe, sentWasm } from "./source/open.js";
 import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
-import type { ChatOptions, EngineInfo, GenerateOptions, LoadOptions, Message, ModelSource } from "./types.js";
+import type {
+  ChatOptions,
+  EngineInfo,
+  GenerateOptions,
+  KernelUse,
+  LoadOptions,
+  Message,
+  ModelSource,
+} from "./types.js";
 import { watchHidden } from "./visibility.js";
 
 /** The conversation that {@link Engine.chat} and {@link Engine.generate} share. */
@@ -69,10 +77,7 @@ export class Engine {
 
   /** Loads a model. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    const unknown = Object.keys(options).find((name) => !LOAD_OPTIONS.includes(name));
-    if (unknown) {
-      throw new RullamaError("option.unknown", `option \`${unknown}\` does not exist`);
-    }
+    refuseUnknown(options, LOAD_OPTIONS);
     const { worker = true, signal, onProgress, wasm, headers, store, kv, memory, floor, subgroups, selfTest } = options;
     if (signal?.aborted) {
       throw RullamaError.cancelled(signal.reason);
@@ -94,7 +99,7 @@ export class Engine {
         params.store = store === true ? {} : store;
       }
       if (wasm) {
-        params.wasm = wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
+        params.wasm = sentWasm(wasm);
       }
       const info = await caller.call("load", params, { signal, onEvent: (event) => onProgress?.(event) });
       return new Engine(caller, info, whenHidden === "pause");
@@ -131,6 +136,11 @@ export class Engine {
   async render(messages: readonly Message[], options: ChatOptions = {}): Promise<string> {
     const params = { messages: messagesJson(messages), options: optionsJson(options) };
     return this.#caller.call("render", params);
+  }
+
+  /** The kernels that steps use, and how often. */
+  kernels(): Promise<KernelUse[]> {
+    return this.#caller.call("kernels", {});
   }
 
   /** Ends everything and gives the memory back. */
@@ -185,7 +195,7 @@ export class Session {
     return this.#caller.call("clear", { session: this.#id });
   }
 
-  /** Gives its memory back. */
+  /** Ends the reply that is being written, if there is one, and gives the memory back. */
   close(): Promise<void> {
     return this.#caller.call("close", { session: this.#id });
   }

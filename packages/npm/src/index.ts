@@ -1,6 +1,7 @@
 // Gemma 4 in the browser.
 
 export { Engine, Session, type Chat } from "./engine.js";
+export { examine } from "./examine.js";
 export { RullamaError, type ErrorDetails, type RullamaErrorCode } from "./errors.js";
 export { Reply } from "./reply.js";
 export { Model, type ReadFunction, type Sampling } from "./compat.js";

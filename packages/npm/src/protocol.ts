@@ -2,7 +2,7 @@
 // The same in a worker and on the page's own thread.
 
 import type { SentError } from "./errors.js";
-import type { Delta, EngineInfo, ProgressEvent, ReplyResult } from "./types.js";
+import type { Delta, DeviceReport, EngineInfo, KernelUse, ProgressEvent, ReplyResult } from "./types.js";
 
 /** One file of a model, in a form that can be sent. */
 export type SentSource =
@@ -28,6 +28,9 @@ export interface LoadParams {
 /** Every call, with what it takes, what it gives back, and what it tells on the way. */
 export interface Protocol {
   load: { params: LoadParams; result: EngineInfo; event: ProgressEvent };
+  /** Instead of loading a model: looks at the GPU. */
+  examine: { params: { options: string; wasm?: string | WebAssembly.Module }; result: DeviceReport; event: never };
+  kernels: { params: Record<string, never>; result: KernelUse[]; event: never };
   info: { params: Record<string, never>; result: EngineInfo; event: never };
   tokenize: { params: { text: string; bos: boolean; special: boolean }; result: Uint32Array; event: never };
   detokenize: { params: { ids: Uint32Array; special: boolean }; result: string; event: never };

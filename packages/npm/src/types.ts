@@ -127,9 +127,9 @@ export interface Usage {
 }
 
 export interface Timings {
-  /** Milliseconds until the prompt was read. */
+  /** Milliseconds until the prompt was read and the first token chosen. */
   promptMs: number;
-  /** Milliseconds from then to the end. */
+  /** Milliseconds from then to the end, without those in which the page was hidden and the reply waited. */
   generateMs: number;
 }
 
@@ -146,6 +146,43 @@ export interface ProgressEvent {
   progress: number;
 }
 
+/** What a GPU is and allows. */
+export interface GpuInfo {
+  /** What the browser says of it, which may be nothing. */
+  name: string;
+  /** Lanes of the smallest and the largest subgroup, where they are used. */
+  subgroups: [number, number] | null;
+  halfPrecision: boolean;
+  timestamps: boolean;
+  largestBinding: number;
+  largestBuffer: number;
+  workgroupMemory: number;
+}
+
+/** What {@link examine} found out. */
+export interface DeviceReport {
+  gpu: GpuInfo;
+  /** How each kind of kernel answered a known case. */
+  selfTests: { name: string; passed: boolean; detail: string }[];
+  /** What models do in a safer way, because of wrong answers. */
+  fallbacks: string[];
+  /** Bytes a second that a kernel reads from memory. */
+  bandwidth: number;
+}
+
+/** A kernel that steps of a model use. */
+export interface KernelUse {
+  step: "decode" | "prompt";
+  /** Tokens of the step. */
+  rows: number;
+  kernel: string;
+  /** How often a step uses it. */
+  count: number;
+}
+
+/** How {@link examine} looks at the GPU. */
+export interface ExamineOptions extends Pick<LoadOptions, "worker" | "wasm" | "floor" | "subgroups" | "signal"> {}
+
 /** What a loaded model is, and where it runs. */
 export interface EngineInfo {
   name: string;
@@ -159,16 +196,7 @@ export interface EngineInfo {
   trainedContext: number;
   vocabulary: number;
   layers: number;
-  gpu: {
-    /** What the browser says of it, which may be nothing. */
-    name: string;
-    /** Lanes of the smallest and the largest subgroup, where they are used. */
-    subgroups: [number, number] | null;
-    halfPrecision: boolean;
-    timestamps: boolean;
-    largestBinding: number;
-    largestBuffer: number;
-  };
+  gpu: GpuInfo;
   /** Where the weights live. */
   residency: "gpu" | "rows" | "paged";
   /** Bytes of wasm memory, which never become less. */
@@ -234,7 +262,8 @@ export interface LoadOptions {
   signal?: AbortSignal;
   /**
    * Where the engine runs. Default `true`: in a worker of its own. `false`: on this thread. `"blob"`: in a worker made
-   * from a blob, which may import from another origin. Or a worker of yours that imports `rullama/worker`.
+   * from a blob, which may import from another origin. Or a worker of yours that imports `rullama/worker`, is used for
+   * nothing else, and ends with the engine.
    */
   worker?: boolean | "blob" | Worker;
   /** Where the wasm file is, if not beside this package's files; or the compiled module. */

@@ -99,7 +99,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
             // Before there are weights, so that the buffer that is read needs no room beside them.
             load += clock.lap();
             progress.set_message("measuring the bandwidth");
-            bandwidth = Some(measure_bandwidth(&gpu).await?);
+            bandwidth = Some(measure_bandwidth(&gpu, &engine::clock()).await?);
             progress.finish_and_clear();
             clock.lap();
             (engine::load_on(gpu, opened, &options).await?, profile.name)

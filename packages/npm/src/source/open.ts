@@ -59,6 +59,11 @@ export function absolute(url: string | URL): string {
   }
 }
 
+/** Where the wasm file is, or the module, in a form that can be sent. */
+export function sentWasm(wasm: string | URL | WebAssembly.Module): string | WebAssembly.Module {
+  return wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
+}
+
 /** The addresses of all parts of a split model, by that of any of them; else the address alone. */
 export function splitUrls(url: string): string[] {
   const found = /-(\d{5})-of-(\d{5})\.gguf(?=$|[?#])/.exec(url);
