@@ -8,19 +8,22 @@
 //! - **Other origins may not read** anything, unless `--cors` names them, and then models only.
 //!
 //! Every answer isolates its page (`Cross-Origin-Opener-Policy`, `Cross-Origin-Embedder-Policy`), without which a
-//! browser gives it neither shared memory nor exact clocks.
+//! browser gives it neither shared memory nor exact clocks; and no page may show another in a frame of its own, where
+//! clicks could be lured into it. What else a page may do, the app's own policy says, in the page.
 
 use std::net::IpAddr;
 
 use axum::{
-    body::Body,
+    body::{Body, HttpBody as _},
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 
-use super::{SharedState, error::Problem, file::TOTAL_SIZE};
+use tokio::time::timeout;
+
+use super::{SharedState, connection::PATIENCE, error::Problem, file::TOTAL_SIZE};
 
 /// Who can reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +59,12 @@ pub(super) async fn guard(State(shared): SharedState, request: Request, next: Ne
         problem.into_response()
     } else if *request.method() == Method::OPTIONS && allowed.is_some() {
         preflight(request.headers())
-    } else {
+    } else if request.body().is_end_stream() {
         next.run(request).await
+    } else {
+        // A body that comes byte by byte would otherwise be waited for as long as it likes.
+        let answer = timeout(PATIENCE, next.run(request)).await;
+        answer.unwrap_or_else(|_| Problem::timeout().into_response())
     };
     isolate(response.headers_mut());
     if shareable && !guard.origins.is_empty() {
@@ -139,6 +146,7 @@ fn isolate(headers: &mut HeaderMap) {
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-embedder-policy", "require-corp"),
         ("cross-origin-resource-policy", "same-origin"),
+        ("content-security-policy", "frame-ancestors 'none'"),
         ("x-content-type-options", "nosniff"),
     ] {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
