@@ -119,3 +119,17 @@ fn report(wasm: &Path) -> bool {
     }
     compressed <= MOST_BYTES
 }
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    /// What is published has its licences with it; npm packs no links.
+    #[test]
+    fn the_package_has_the_project_s_licences() {
+        for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let read = |folder: &str| fs::read(root().join(folder).join(name)).expect("a licence can be read");
+            assert!(read("") == read("packages/npm"), "packages/npm/{name} is not the project's");
+        }
+    }
+}
