@@ -128,7 +128,8 @@ mod unit {
     #[test]
     fn the_package_has_the_project_s_licences() {
         for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
-            let read = |folder: &str| fs::read(root().join(folder).join(name)).expect("a licence can be read");
+            let read =
+                |folder: &str| fs::read(root().join(folder).join(name)).expect("a licence can be read");
             assert!(read("") == read("packages/npm"), "packages/npm/{name} is not the project's");
         }
     }
