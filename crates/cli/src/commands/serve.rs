@@ -45,6 +45,7 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         invite(&mut anstream::stdout().lock(), &others)?;
         advise(&others, arguments.https);
     }
+    let limits = Limits::default();
     let shared = Arc::new(Shared {
         app,
         catalogue,
@@ -52,13 +53,14 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         guard: Guard {
             reach: if host.is_loopback() { Reach::Loopback } else { Reach::Network },
             origins: arguments.cors.clone(),
+            patience: limits.patience,
         },
         authority: certificate.as_ref().map(Certificate::authority).transpose()?,
     });
     if arguments.open {
         open_browser(&own);
     }
-    let listener = Listener { socket, tls, limits: Limits::default() };
+    let listener = Listener { socket, tls, limits };
     tokio::select! {
         () = server::run(listener, server::router(shared)) => {}
         () = interrupted => anstream::eprintln!("the server ends"),

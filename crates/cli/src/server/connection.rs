@@ -39,8 +39,8 @@ const PORTS_TRIED: u16 = 20;
 pub(crate) struct Limits {
     /// Connections that are open at once. Others wait until one of these ends.
     connections: usize,
-    /// How long a client may take to say what it wants.
-    patience: Duration,
+    /// How long a client may take to say what it wants, its body included.
+    pub(crate) patience: Duration,
     /// How long neither side may get a byte across before the connection ends.
     standstill: Duration,
 }
@@ -50,15 +50,12 @@ impl Default for Limits {
         Self {
             // A connection has a socket and a file, and many systems allow a program 1,024 of both together.
             connections: 256,
-            patience: PATIENCE,
+            patience: Duration::from_secs(30),
             // A page that was put to sleep for longer goes on with another request.
             standstill: Duration::from_secs(120),
         }
     }
 }
-
-/// How long a client may take to say what it wants, its body included.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A socket that listens, and how it is spoken to.
 pub(crate) struct Listener {
@@ -228,17 +225,20 @@ mod tests {
         Router::new().route("/", get(async || "hello"))
     }
 
-    /// The first bytes of an answer, unless none come for a while.
-    async fn answer(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    /// Long enough for any machine.
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// The first bytes of an answer, unless none come for so long.
+    async fn answer(stream: &mut TcpStream, within: Duration) -> Option<Vec<u8>> {
         let mut bytes = [0; 12];
-        let read = timeout(Duration::from_millis(300), stream.read_exact(&mut bytes)).await;
+        let read = timeout(within, stream.read_exact(&mut bytes)).await;
         read.ok().map(|read| read.map(|_| bytes.to_vec()).unwrap())
     }
 
     /// Waits for the server to close, and gives what it had sent.
     async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let read = timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes)).await;
+        let read = timeout(LONG, stream.read_to_end(&mut bytes)).await;
         // It may close by force.
         let _ = read.expect("the server holds the connection");
         bytes
@@ -251,13 +251,13 @@ mod tests {
             (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
         for stream in [&mut first, &mut second] {
             stream.write_all(REQUEST).await.unwrap();
-            assert_eq!(answer(stream).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
+            assert_eq!(answer(stream, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
         }
         let mut third = TcpStream::connect(address).await.unwrap();
         third.write_all(REQUEST).await.unwrap();
-        assert_eq!(answer(&mut third).await, None);
+        assert_eq!(answer(&mut third, Duration::from_millis(300)).await, None);
         drop(first);
-        assert_eq!(answer(&mut third).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
+        assert_eq!(answer(&mut third, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
     }
 
     /// Someone who asks for more than sockets can hold, and does not read it.
@@ -272,10 +272,7 @@ mod tests {
         // There is room for one, so the second is answered only once the first was let go.
         let mut second = TcpStream::connect(address).await.unwrap();
         second.write_all(REQUEST).await.unwrap();
-        let mut bytes = [0; 12];
-        let read = timeout(Duration::from_secs(20), second.read_exact(&mut bytes)).await;
-        read.expect("the server holds the connection").unwrap();
-        assert_eq!(&bytes, b"HTTP/1.1 200");
+        assert_eq!(answer(&mut second, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
     }
 
     #[tokio::test]
