@@ -30,6 +30,7 @@ pub(crate) async fn load(
     let mut options = LoadOptions::default().prompts(opened.prompt_variant());
     options.context = arguments.context.or(own_context);
     arguments.memory.apply(&mut options, backend);
+    opened.check(options.context)?;
     match backend {
         BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
         BackendChoice::Gpu => {

@@ -2,7 +2,7 @@
 // seldom as possible: what one loaded model can show is one case.
 
 import { rmSync } from "node:fs";
-import { mkdtemp, readFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -79,21 +79,18 @@ function golden(title, { model, ...options }, names) {
   return { title, body: matchesGoldens, prepare };
 }
 
-/** Builds the page in `vite/` as its author would; gives the folder of the result. */
+/** Builds the pages in `vite/` as their author would, with the package installed; gives the folder of the result. */
 async function buildWithVite() {
   const { build } = await import("vite");
   const at = (path) => fileURLToPath(new URL(path, import.meta.url));
-  const outDir = await mkdtemp(join(tmpdir(), "rullama-vite-"));
-  process.on("exit", () => rmSync(outDir, { recursive: true, force: true }));
-  await build({
-    root: at("vite"),
-    configFile: false,
-    base: "/vite/",
-    logLevel: "error",
-    resolve: { alias: { rullama: at("../../dist/index.js") } },
-    build: { outDir, emptyOutDir: true },
-  });
-  return outDir;
+  const root = await mkdtemp(join(tmpdir(), "rullama-vite-"));
+  process.on("exit", () => rmSync(root, { recursive: true, force: true }));
+  await cp(at("vite"), root, { recursive: true });
+  await mkdir(join(root, "node_modules"));
+  await symlink(at("../.."), join(root, "node_modules/rullama"));
+  const input = ["index.html", "own-worker.html"].map((page) => join(root, page));
+  await build({ root, configFile: false, base: "/vite/", logLevel: "error", build: { rolldownOptions: { input } } });
+  return join(root, "dist");
 }
 
 export const cases = [
@@ -475,5 +472,11 @@ export const cases = [
     title: "a policy like that of a Chrome extension",
     page: "/pages/extension.html?extension",
     body: null,
+  },
+  {
+    title: "a page with a worker of its own that Vite built",
+    page: "/vite/own-worker.html",
+    body: null,
+    folders: async () => ({ vite: await buildWithVite() }),
   },
 ];
