@@ -7,7 +7,7 @@ import { RullamaError } from "./errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
 import type { LoadParams } from "./protocol.js";
 import { Reply } from "./reply.js";
-import { absolute, describe } from "./source/open.js";
+import { absolute, describe, describeStore } from "./source/open.js";
 import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
 import type { ChatOptions, EngineInfo, GenerateOptions, LoadOptions, Message, ModelSource } from "./types.js";
 import { watchHidden } from "./visibility.js";
@@ -90,8 +90,9 @@ export class Engine {
       if (headers) {
         params.headers = headers;
       }
-      if (store) {
-        params.store = store === true ? {} : store;
+      const kept = describeStore(store, params.sources);
+      if (kept) {
+        params.store = kept;
       }
       if (wasm) {
         params.wasm = wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
