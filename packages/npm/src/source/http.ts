@@ -256,7 +256,8 @@ class Server {
     }
     if (!response.ok && response.status !== 416) {
       await discard(response);
-      throw new RullamaError("source.status", `\`${this.#url}\` answered with HTTP status ${response.status}`);
+      const { status } = response;
+      throw new RullamaError("source.status", `\`${this.#url}\` answered with HTTP status ${status}`, { details: { status } });
     }
     return response;
   }

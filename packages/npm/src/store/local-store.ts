@@ -187,13 +187,17 @@ export class LocalModelStore implements ModelStore {
     const key = keyOf(wanted.name);
     const there = await this.#alreadyThere(key, wanted);
     if (there) return there;
+    const before = await this.#toReplace(key, wanted);
+    // Asked without the lock: whoever reads the file need not stop for one that stays.
+    if (before && (await this.#isCurrent(before.record, wanted))) return this.#found(before, wanted);
     const release = await this.#waitToWrite(key, wanted);
     try {
       // Whoever held the lock may have finished the work.
       const finished = await this.#alreadyThere(key, wanted);
       if (finished) return finished;
-      const old = wanted.replace ? await this.#shelf.whole(key) : undefined;
-      if (old && (await this.#isCurrent(old.record, wanted))) return this.#found(old, wanted);
+      const old = await this.#toReplace(key, wanted);
+      const isNew = old !== undefined && old.record.sha256 !== before?.record.sha256;
+      if (isNew && (await this.#isCurrent(old.record, wanted))) return this.#found(old, wanted);
       return await this.#fetch(key, wanted, old);
     } finally {
       release();
@@ -243,14 +247,20 @@ export class LocalModelStore implements ModelStore {
     );
   }
 
+  async #toReplace(key: string, { replace }: Wanted): Promise<Stored | undefined> {
+    return replace ? this.#shelf.whole(key) : undefined;
+  }
+
   #found({ record, size }: Stored, wanted: Wanted): StoredModel {
     new ProgressMeter("download", record.name, wanted.onProgress).at(size, size);
     return describe(record, size);
   }
 
   /** Whether the file at the address is, by what its server says, still the one that is stored. */
-  async #isCurrent(record: StoreRecord, { origin, signal }: Wanted): Promise<boolean> {
+  async #isCurrent(record: StoreRecord, { origin, expected, signal }: Wanted): Promise<boolean> {
     if (origin.url === undefined || origin.url !== record.url || record.validator === undefined) return false;
+    // A file that must have another digest or size than the stored one.
+    if (expected.sha256 !== undefined || (expected.bytes !== undefined && expected.bytes !== record.bytes)) return false;
     const watch = new Watch(this.#policy.stall, signal);
     try {
       const reply = await watch.race(origin.open(0, undefined, watch.signal, 2));

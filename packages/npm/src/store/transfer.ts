@@ -282,8 +282,10 @@ class Transfer {
       await this.#writer.write(bytes, record.stored);
     } catch (error) {
       if (!hasCode(error, "storage.quota")) throw error;
-      const { free } = await this.#job.files.space();
-      throw quota(record.name, (record.bytes ?? record.stored + bytes.length) - record.stored, free, { cause: error });
+      const { files, kept } = this.#job;
+      const { free } = await files.space();
+      const needed = (record.bytes ?? record.stored + bytes.length) - record.stored;
+      throw quota(record.name, needed, free, { cause: error, ...(kept === undefined ? {} : { kept }) });
     }
   }
 
@@ -349,7 +351,7 @@ function backOff(policy: TransferPolicy, tries: number): number {
   return Math.min(policy.delay * 2 ** (tries - 1), policy.longestDelay) * (0.75 + Math.random() / 2);
 }
 
-export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(cancelled("waiting"));
     const stop = () => {

@@ -41,7 +41,7 @@ export interface DownloadOptions extends WorkOptions {
   headers?: HeadersInit;
   /**
    * Fetch what is there now, in place of a stored file of that name, which is kept until the new one is whole. Nothing is
-   * fetched where the server's ETag or date shows that the stored one is the same.
+   * fetched where the server's ETag or date shows that the stored one is the same. Waits while the stored one is being read.
    */
   replace?: boolean;
 }

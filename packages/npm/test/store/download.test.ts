@@ -477,6 +477,20 @@ describe("replacing", () => {
     expect(server.requests.at(-1)!.range).toBe("bytes=0-1");
   });
 
+  test("does not take the server's word against a digest that is asked for, nor wait for readers of a file that stays", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server);
+    await store.download(URL_1);
+    const source = await store.source("model.gguf");
+    await store.download(URL_1, { replace: true });
+    source.close!();
+    server.bytes = NEW;
+    expect((await store.download(URL_1, { replace: true, sha256: digest(NEW) })).sha256).toBe(digest(NEW));
+    const { length } = server.requests;
+    await store.download(URL_1, { replace: true, sha256: digest(NEW) });
+    expect(server.requests.length).toBe(length);
+  });
+
   test("says so where there is no room for both", async () => {
     const { store, files, read } = await outdated();
     files.capacity = (await files.space()).usage! + 6 * PART;

@@ -114,8 +114,8 @@ describe("reading what was damaged", () => {
       const offset = Math.floor(at / BLOCK) * BLOCK;
       const length = Math.min(BLOCK, CONTENT.length - offset);
       // Also when another byte of the block is asked for, or much more.
-      for (const read of [source.read(offset, 1), source.read(offset + length - 1, 1), source.read(0, CONTENT.length)]) {
-        const error = await failure(read);
+      for (const [from, count] of [[offset, 1], [offset + length - 1, 1], [0, CONTENT.length]] as const) {
+        const error = await failure(source.read(from, count));
         expect(error.code).toBe("storage.corrupt");
         expect(error.details.damaged).toEqual([{ offset, length }]);
       }

@@ -179,7 +179,8 @@ describe("what trying again does not mend", () => {
 
   test.each([401, 404])("status %i", async (status) => {
     const options = server(() => new Response(null, { status }));
-    expect([(await failure(httpSource(URL, options))).code, options.ranges.length]).toEqual(["source.status", 1]);
+    const { code, details } = await failure(httpSource(URL, options));
+    expect([code, details.status, options.ranges.length]).toEqual(["source.status", status, 1]);
   });
 
   test("another range than the one asked for", async () => {
