@@ -35,7 +35,7 @@ export interface StoreErrorDetails extends ErrorDetails {
   kept?: number;
   /** `storage.corrupt`: which bytes differ from what was stored. */
   damaged?: ByteRange[];
-  /** `source.status`, `source.range_ignored`: status of the answer. */
+  /** `source.status`: the status that the server answered with. */
   status?: number;
 }
 
