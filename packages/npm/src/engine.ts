@@ -7,7 +7,7 @@ import { RullamaError } from "./errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages, refuseUnknown } from "./names.js";
 import type { LoadParams } from "./protocol.js";
 import { Reply } from "./reply.js";
-import { describe, sentWasm } from "./source/open.js";
+import { describe, describeStore, sentWasm } from "./source/open.js";
 import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
 import type {
   ChatOptions,
@@ -95,8 +95,9 @@ export class Engine {
       if (headers) {
         params.headers = headers;
       }
-      if (store) {
-        params.store = store === true ? {} : store;
+      const kept = describeStore(store, params.sources);
+      if (kept) {
+        params.store = kept;
       }
       if (wasm) {
         params.wasm = sentWasm(wasm);

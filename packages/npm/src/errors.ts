@@ -23,7 +23,7 @@ export type RullamaErrorCode =
   | "worker.failed"
   | (string & {});
 
-/** What an error says beyond its message, as far as it says something. The store's errors say more; see `StoreError`. */
+/** What an error says beyond its message, as far as it says something. The store's errors say more; see `StoreErrorDetails`. */
 export interface ErrorDetails {
   readonly largestContext?: number;
   readonly bytes?: number;

@@ -2,7 +2,15 @@
 // The same in a worker and on the page's own thread.
 
 import type { SentError } from "./errors.js";
-import type { Delta, DeviceReport, EngineInfo, KernelUse, ProgressEvent, ReplyResult } from "./types.js";
+import type {
+  Delta,
+  DeviceReport,
+  EngineInfo,
+  KernelUse,
+  ProgressEvent,
+  ReplyResult,
+  StoreOptions,
+} from "./types.js";
 
 /** One file of a model, in a form that can be sent. */
 export type SentSource =
@@ -20,8 +28,8 @@ export interface LoadParams {
   /** Options of the engine, as JSON. */
   options: string;
   headers?: Record<string, string>;
-  /** Whether addresses are kept in the browser, and the digest that one must have. */
-  store?: { sha256?: string };
+  /** Whether addresses are kept in the browser, and how. */
+  store?: StoreOptions;
   wasm?: string | WebAssembly.Module;
 }
 

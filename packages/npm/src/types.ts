@@ -233,6 +233,19 @@ export type FileSource =
 /** A model: one file, or all files of a split one, in order. The address of the first part names the others. */
 export type ModelSource = FileSource | readonly FileSource[];
 
+/** How an address is kept in the browser. */
+export interface StoreOptions {
+  /**
+   * The name to keep it under. For one file only. Unless told, the last piece of the address; where a file from elsewhere has
+   * that name, host and folders stand in brackets behind it.
+   */
+  name?: string;
+  /** The digest it must have, as 64 hex digits. For one file only. */
+  sha256?: string;
+  /** Asks the server whether it has another file now, and fetches that if so. The old one is kept until the new one is whole. */
+  replace?: boolean;
+}
+
 /** How a model is loaded. */
 export interface LoadOptions {
   /** Tokens a conversation may have. Default: 4096, or what the model was made for if that is less. */
@@ -269,10 +282,10 @@ export interface LoadOptions {
   /** Where the wasm file is, if not beside this package's files; or the compiled module. */
   wasm?: string | URL | WebAssembly.Module;
   /**
-   * Keeps what an address names in the browser: downloaded once, checked, resumed where it stopped, and read from there the
-   * next time. With the digest that a file must have, where it is known. Default `false`: read from the network as it is needed.
+   * Keeps what an address names in the browser: downloaded once, resumed where it stopped, and read from there the next time.
+   * Whatever is read from there is checked. Default `false`: read from the network as it is needed.
    */
-  store?: boolean | { sha256?: string };
+  store?: boolean | StoreOptions;
   /** Headers of requests for the model, such as one that names who asks. */
   headers?: Record<string, string>;
   /** `true` uses no more of the GPU than WebGPU promises everywhere. For tests. */

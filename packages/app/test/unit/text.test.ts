@@ -79,8 +79,8 @@ describe("what errors say", () => {
     ...["metadata.missing", "metadata.type", "tokenizer.vocabulary", "tokenizer.unsupported", "chat.invalid_json", "input.empty"],
     ...["option.unknown", "option.out_of_range", "sample.not_finite", "source.status", "source.connection", "source.range_ignored"],
     ...["source.changed", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
-    ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "network.failed", "network.range"],
-    ...["network.changed", "engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid"],
+    ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "source.content_range"],
+    ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid"],
   ];
 
   test.each(CODES)("%s has a sentence", (code) => {

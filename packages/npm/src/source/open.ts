@@ -2,8 +2,9 @@
 
 import { RullamaError } from "../errors.js";
 import type { SentSource } from "../protocol.js";
-import type { CustomSource, FileSource, ModelSource } from "../types.js";
+import type { CustomSource, FileSource, ModelSource, StoreOptions } from "../types.js";
 import { ModelStore } from "../store/open.js";
+import type { OnProgress } from "../store/progress.js";
 import { httpSource } from "./http.js";
 import { blobSource, bytesSource, nameOf } from "./memory.js";
 import { opfsSource } from "./opfs.js";
@@ -76,11 +77,40 @@ export function splitUrls(url: string): string[] {
   return Array.from({ length: count }, (_, index) => before + part(index) + after);
 }
 
+const STORE_OPTIONS = ["name", "replace", "sha256"];
+
+/** The option `store` in a form that can be sent; undefined where nothing is kept. */
+export function describeStore(store: boolean | StoreOptions | undefined, sources: readonly SentSource[]): StoreOptions | undefined {
+  if (!store) {
+    return undefined;
+  }
+  if (store === true) {
+    return {};
+  }
+  if (typeof store !== "object") {
+    throw new RullamaError("option.wrong_type", `\`store\` is \`${String(store)}\`; true, false or an object was expected`);
+  }
+  const unknown = Object.keys(store).find((name) => !STORE_OPTIONS.includes(name));
+  if (unknown) {
+    throw new RullamaError("option.unknown", `option \`store.${unknown}\` does not exist`);
+  }
+  const { name, sha256, replace } = store;
+  if (sources.length > 1 && (name ?? sha256) !== undefined) {
+    const message = `\`store.name\` and \`store.sha256\` describe one file; the model has ${sources.length}`;
+    throw new RullamaError("option.wrong_type", message);
+  }
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(sha256 === undefined ? {} : { sha256 }),
+    ...(replace === undefined ? {} : { replace }),
+  };
+}
+
 export interface OpenOptions {
   signal: AbortSignal;
   headers?: Record<string, string> | undefined;
   /** Keeps what addresses name in the browser. */
-  store?: { sha256?: string } | undefined;
+  store?: StoreOptions | undefined;
   /** Told how many bytes of a file that is kept have been checked. */
   onVerify: (file: string, loaded: number, total: number) => void;
   /** Told how many bytes of a file have come over the network. */
@@ -99,7 +129,7 @@ export async function open(sent: SentSource, options: OpenOptions): Promise<Byte
     case "bytes":
       return bytesSource(sent.bytes);
     case "stored":
-      return withStore((store) => store.source(sent.name));
+      return withStore((store) => store.source(sent.name, storeProgress(options)));
     case "opfs":
       return opfsSource(sent.path);
     case "page": {
@@ -125,18 +155,20 @@ async function openUrl(url: string, { signal, headers, onDownload }: OpenOptions
 }
 
 /** Opens what an address names from the browser's store, downloaded first if it is not there. */
-async function openStored(url: string, { sha256 }: { sha256?: string }, options: OpenOptions): Promise<ByteSource> {
-  const { signal, headers, onDownload, onVerify } = options;
+async function openStored(url: string, kept: StoreOptions, options: OpenOptions): Promise<ByteSource> {
+  const { signal, headers } = options;
+  const progress = storeProgress(options);
   return withStore(async (store) => {
-    const { name } = await store.download(url, {
-      signal,
-      ...(headers ? { headers } : {}),
-      ...(sha256 ? { sha256 } : {}),
-      onProgress: ({ status, file, loaded, total }) =>
-        (status === "verify" ? onVerify : onDownload)(file, loaded, total ?? 0),
-    });
-    return store.source(name);
+    const { name } = await store.download(url, { ...kept, ...progress, signal, ...(headers ? { headers } : {}) });
+    return store.source(name, progress);
   });
+}
+
+function storeProgress({ onDownload, onVerify }: OpenOptions): { onProgress: OnProgress } {
+  return {
+    onProgress: ({ status, file, loaded, total }) =>
+      (status === "verify" ? onVerify : onDownload)(file, loaded, total ?? 0),
+  };
 }
 
 /** Does something with the store. What it opened stays open. */

@@ -110,6 +110,35 @@ export const cases = [
     { model: "micro-e2b-Q8_0", residency: "rows", store: true, selfTest: false },
     ["short"],
   ),
+  {
+    title: "a stored model is checked while it is read, and options of the store are looked at",
+    async body({ Engine, ModelStore }, { origin }, assert) {
+      const url = `${origin}/models/micro-e2b-Q8_0.gguf`;
+      const store = await ModelStore.open();
+      const { name, bytes } = await store.download(url, { name: "damaged" });
+      const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("rullama");
+      const stream = await (await folder.getFileHandle("damaged.file")).createWritable({ keepExistingData: true });
+      await stream.write({ type: "write", position: bytes - 1000, data: new Uint8Array(500).fill(77) });
+      await stream.close();
+      const seen = [];
+      const onProgress = ({ status, file, loaded, total }) => seen.push({ status, file, loaded, total });
+      const options = { selfTest: false, residency: "gpu", onProgress };
+      const error = await assert.fails(() => Engine.load({ stored: name }, options), "storage.corrupt");
+      assert(error.details.damaged?.[0]?.offset <= bytes - 1000, JSON.stringify(error.details));
+      const checked = seen.filter(({ status }) => status === "verify").at(-1);
+      assert(checked?.file === name && checked.total === bytes && checked.loaded < bytes, JSON.stringify(checked));
+      // By the address, under the same name: found, and as damaged as it is.
+      await assert.fails(() => Engine.load(url, { ...options, store: { name } }), "storage.corrupt");
+      await store.delete(name);
+
+      await assert.fails(() => Engine.load(url, { store: { sha256: "1" } }), "option.wrong_type");
+      await assert.fails(() => Engine.load(url, { store: { sha512: "1" } }), "option.unknown");
+      const split = `${origin}/models/micro-00001-of-00002.gguf`;
+      await assert.fails(() => Engine.load(split, { store: { sha256: "0".repeat(64) } }), "option.wrong_type");
+      await assert.fails(() => store.download("http://["), "option.wrong_type");
+      store.close();
+    },
+  },
   golden(
     "experts that come and go give the golden tokens",
     { model: "tiny-moe-Q4_K_M", residency: "paged", selfTest: false },
