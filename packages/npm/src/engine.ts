@@ -1,12 +1,28 @@
 // The engine as programs see it.
 
 import type { Caller } from "./caller.js";
+import {
+  anyObject,
+  callable,
+  checkedIds,
+  checkedOptions,
+  checkedText,
+  countFromOne,
+  either,
+  oneOf,
+  optionsObject,
+  runningPlace,
+  wasmLocation,
+  yesOrNo,
+  type Expected,
+} from "./check.js";
 import { Completions } from "./completions.js";
 import { connect } from "./connect.js";
 import { RullamaError } from "./errors.js";
-import { messageJson, messagesJson, optionsJson, readMessages, refuseUnknown } from "./names.js";
+import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
 import type { LoadParams } from "./protocol.js";
 import { Reply } from "./reply.js";
+import { askToPersist } from "./store/persist.js";
 import { describe, describeStore, sentWasm } from "./source/open.js";
 import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
 import type {
@@ -23,23 +39,23 @@ import { watchHidden } from "./visibility.js";
 /** The conversation that {@link Engine.chat} and {@link Engine.generate} share. */
 const SHARED_SESSION = 0;
 
-const LOAD_OPTIONS = [
-  "context",
-  "kv",
-  "memory",
-  "residency",
-  "tight",
-  "whenHidden",
-  "onProgress",
-  "signal",
-  "worker",
-  "wasm",
-  "headers",
-  "store",
-  "floor",
-  "subgroups",
-  "selfTest",
-];
+const LOAD_OPTIONS = {
+  context: countFromOne,
+  kv: oneOf("f32", "f16", "q8"),
+  memory: countFromOne,
+  residency: oneOf("gpu", "rows", "paged"),
+  tight: yesOrNo,
+  whenHidden: oneOf("continue", "pause"),
+  onProgress: callable,
+  signal: anyObject,
+  worker: runningPlace,
+  wasm: wasmLocation,
+  headers: anyObject,
+  store: either(yesOrNo, anyObject),
+  floor: yesOrNo,
+  subgroups: yesOrNo,
+  selfTest: yesOrNo,
+} satisfies Record<keyof LoadOptions, Expected>;
 
 /** Answers conversations; `chat.completions.create` does so in OpenAI's shape. */
 export interface Chat {
@@ -76,16 +92,13 @@ export class Engine {
   }
 
   /** Loads a model. */
-  static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    refuseUnknown(options, LOAD_OPTIONS);
+  static async load(source: ModelSource, given: LoadOptions = {}): Promise<Engine> {
+    const options = checkedOptions(given, LOAD_OPTIONS);
     const { worker = true, signal, onProgress, wasm, headers, store, kv, memory, floor, subgroups, selfTest } = options;
     if (signal?.aborted) {
       throw RullamaError.cancelled(signal.reason);
     }
     const { tight = hasLittleMemory(await deviceHints()), whenHidden = tight ? "pause" : "continue" } = options;
-    if (whenHidden !== "pause" && whenHidden !== "continue") {
-      throw new RullamaError("option.wrong_type", `\`whenHidden\` is \`${String(whenHidden)}\`; \`continue\` or \`pause\` was expected`);
-    }
     const caller = connect(worker);
     try {
       const params: LoadParams = {
@@ -97,6 +110,7 @@ export class Engine {
       }
       const kept = describeStore(store, params.sources);
       if (kept) {
+        askToPersist();
         params.store = kept;
       }
       if (wasm) {
@@ -122,20 +136,20 @@ export class Engine {
   }
 
   /** The tokens of a text. */
-  tokenize(text: string, options: { bos?: boolean; special?: boolean } = {}): Promise<Uint32Array> {
-    const { bos = false, special = true } = options;
-    return this.#caller.call("tokenize", { text, bos, special });
+  async tokenize(text: string, options: { bos?: boolean; special?: boolean } = {}): Promise<Uint32Array> {
+    const { bos = false, special = true } = checkedOptions(options, { bos: yesOrNo, special: yesOrNo });
+    return this.#caller.call("tokenize", { text: checkedText(text), bos, special });
   }
 
   /** The text of tokens. */
-  detokenize(ids: readonly number[] | Uint32Array, options: { special?: boolean } = {}): Promise<string> {
-    const { special = true } = options;
-    return this.#caller.call("detokenize", { ids: Uint32Array.from(ids), special });
+  async detokenize(ids: readonly number[] | Uint32Array, options: { special?: boolean } = {}): Promise<string> {
+    const { special = true } = checkedOptions(options, { special: yesOrNo });
+    return this.#caller.call("detokenize", { ids: checkedIds(ids), special });
   }
 
   /** The prompt that a conversation becomes. */
   async render(messages: readonly Message[], options: ChatOptions = {}): Promise<string> {
-    const params = { messages: messagesJson(messages), options: optionsJson(options) };
+    const params = { messages: messagesJson(messages), options: optionsJson(optionsObject(options)) };
     return this.#caller.call("render", params);
   }
 
@@ -170,10 +184,11 @@ export class Session {
 
   /** Adds a message, or what the user says, and answers it. The answer becomes part of the conversation. */
   send(message: string | Message, options: ChatOptions = {}): Reply {
+    const given = optionsObject(options);
     return new Reply(async (onEvent, signal) => {
-      const params = { session: this.#id, message: messageJson(message), options: optionsJson(options) };
+      const params = { session: this.#id, message: messageJson(message), options: optionsJson(given) };
       return this.#caller.call("send", params, { signal, onEvent });
-    }, options.signal);
+    }, given.signal);
   }
 
   /** Answers a whole conversation, whatever this one was before. */
@@ -203,10 +218,11 @@ export class Session {
 }
 
 function chatReply(caller: Caller, session: number, messages: readonly Message[], options: ChatOptions): Reply {
+  const given = optionsObject(options);
   return new Reply(async (onEvent, signal) => {
-    const params = { session, messages: messagesJson(messages), options: optionsJson(options) };
+    const params = { session, messages: messagesJson(messages), options: optionsJson(given) };
     return caller.call("chat", params, { signal, onEvent });
-  }, options.signal);
+  }, given.signal);
 }
 
 function generateReply(
@@ -215,8 +231,9 @@ function generateReply(
   prompt: string | readonly number[] | Uint32Array,
   options: GenerateOptions,
 ): Reply {
+  const given = optionsObject(options);
   return new Reply(async (onEvent, signal) => {
-    const text = typeof prompt === "string" ? prompt : Uint32Array.from(prompt);
-    return caller.call("generate", { session, prompt: text, options: optionsJson(options) }, { signal, onEvent });
-  }, options.signal);
+    const text = typeof prompt === "string" ? prompt : checkedIds(prompt);
+    return caller.call("generate", { session, prompt: text, options: optionsJson(given) }, { signal, onEvent });
+  }, given.signal);
 }

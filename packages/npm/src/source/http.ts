@@ -146,7 +146,7 @@ class Server {
         "source.range_ignored",
         `\`${this.#url}\` ignores Range requests: it answered 200 instead of 206, and the file is too large to be read whole`,
       );
-    if (announced === undefined || announced > limit) {
+    if (announced !== undefined && announced > limit) {
       await discard(response);
       throw ignored();
     }
@@ -160,7 +160,7 @@ class Server {
       }
     }
     // Fewer bytes than announced are a broken connection; more can be a compressed answer, which is whole.
-    if (length < announced) {
+    if (announced !== undefined && length < announced) {
       throw new Passing(`the answer ended after ${length} of ${announced} bytes`);
     }
     const whole = new Uint8Array(length);
@@ -248,7 +248,11 @@ class Server {
         cache: "no-store",
       });
     } catch (error) {
-      throw this.#broken(error);
+      const broken = this.#broken(error);
+      // Browsers tell pages no more than this, so that they cannot look around.
+      throw broken instanceof Passing && this.#isElsewhere
+        ? new Passing(`${broken.message}; it is down, or does not let pages of other origins read its files (CORS)`)
+        : broken;
     }
     if (isPassing(response.status)) {
       await discard(response);
@@ -294,6 +298,12 @@ class Server {
       return RullamaError.cancelled(this.#options.signal.reason);
     }
     return new Passing(error instanceof Error ? error.message : String(error));
+  }
+
+  /** Whether the file is of another origin than the page. */
+  get #isElsewhere(): boolean {
+    const here = (globalThis as { location?: { origin: string } }).location?.origin;
+    return here !== undefined && here !== "null" && new URL(this.#url, here).origin !== here;
   }
 
   #watch(): Watch {

@@ -6,6 +6,7 @@ import { StoreError, cancelled } from "./error.js";
 import type { StoreSpace } from "./files.js";
 import { headersOf } from "./http-origin.js";
 import { describesOne } from "./options.js";
+import { askToPersist } from "./persist.js";
 import { revived } from "./protocol.js";
 import type { StoreAnswer, StoreMethod, StorePort, StoreProtocol } from "./protocol.js";
 import type { OnProgress } from "./progress.js";
@@ -146,12 +147,6 @@ function absolute(url: string | URL): string {
   } catch (cause) {
     throw new StoreError("option.wrong_type", `\`${String(url)}\` is not an address`, {}, { cause });
   }
-}
-
-/** Asks the browser not to evict the files. Only a window may ask; some ask the user, so nobody waits for it. */
-function askToPersist(): void {
-  const storage = globalThis.navigator?.storage as Partial<StorageManager> | undefined;
-  void storage?.persisted?.().then((already) => already || storage.persist?.()).catch(() => {});
 }
 
 function plainOptions<T extends WorkOptions & { headers?: HeadersInit }>(options: T): Omit<T, "signal" | "onProgress" | "headers"> & { headers?: [string, string][] } {

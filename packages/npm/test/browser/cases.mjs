@@ -368,6 +368,7 @@ export const cases = [
       await assert.fails(() => Engine.load(42), "option.wrong_type");
       await assert.fails(() => Engine.load(url, { contxt: 1 }), "option.unknown");
       await assert.fails(() => Engine.load(url, { kv: "q4" }), "option.wrong_type");
+      await assert.fails(() => Engine.load(url, { context: 0 }), "option.out_of_range");
       await assert.fails(() => Engine.load(url, { context: 1_000_000 }), "context.too_large");
       const little = { memory: 8e6, residency: "gpu", selfTest: false };
       const large = await assert.fails(() => Engine.load(url, little), "memory.too_large");

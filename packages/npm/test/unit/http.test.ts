@@ -172,9 +172,10 @@ describe("what trying again does not mend", () => {
     expect(whole.ranges.length).toBe(2);
   });
 
-  test("a file of unknown length from a server without ranges", async () => {
+  test("a large file of unknown length from a server without ranges", async () => {
     const options = server(() => new Response(FILE));
-    expect((await failure(httpSource(URL, options))).code).toBe("source.range_ignored");
+    expect((await failure(httpSource(URL, { ...options, largestWhole: 999 }))).code).toBe("source.range_ignored");
+    expect((await httpSource(URL, options)).length).toBe(1000);
   });
 
   test.each([401, 404])("status %i", async (status) => {
