@@ -11,7 +11,7 @@ import { DeviceView } from "../device/device-view";
 import { supportView } from "../device/support-view";
 import type { ModelHost } from "../model/host";
 import { ModelsView } from "../model/models-view";
-import type { ServerModel } from "../model/server";
+import type { Server } from "../model/server";
 import type { Preferences } from "../state/preferences";
 import { button, iconButton } from "./button";
 import { make, refill } from "./dom";
@@ -23,7 +23,7 @@ export interface Parts {
   host: ModelHost;
   chat: ChatController;
   support: Support;
-  server: ServerModel[] | undefined;
+  server: Server;
 }
 
 export class Shell {
@@ -48,7 +48,7 @@ export class Shell {
       models: () => this.#to("#/models"),
       device: () => this.#to("#/device"),
       chat: () => this.#to(chat.conversation.messages.length > 0 ? `#/chat/${chat.conversation.id}` : "#/"),
-      settings: () => openSettings(preferences, chat, host),
+      settings: () => openSettings({ preferences, chat, host, server }),
       // The address follows what is shown without making it anew.
       shown: (id: string) => {
         history.replaceState(null, "", `#/chat/${id}`);
@@ -58,7 +58,7 @@ export class Shell {
     this.#sidebar = new Sidebar(library, chat, preferences, go);
     this.#chatView = new ChatView(chat, host, go);
     this.#models = new ModelsView(host, server, go);
-    this.#device = new DeviceView(host, support, server !== undefined, go.models);
+    this.#device = new DeviceView(host, support, server, go.models);
     this.#menu = iconButton("Conversations", "menu", () => this.#drawer(true), { class: "menu-button" });
     this.#menu.setAttribute("aria-controls", "sidebar");
     this.#menu.setAttribute("aria-expanded", "false");
@@ -117,7 +117,7 @@ export class Shell {
     this.#main.className = "";
     if (page === "models" && support.kind === "yes") {
       this.#show(this.#models.element, "Models");
-      void this.#models.update();
+      this.#models.opened();
     } else if (page === "device") {
       this.#show(this.#device.element, "Device");
       this.#device.update();
