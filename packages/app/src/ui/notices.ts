@@ -23,8 +23,8 @@ export function announce(text: string): void {
   }
 }
 
-/** Shows a message for a while; with an action, until it is taken or sent away. */
-export function notify(text: string, action?: { label: string; run: () => void }): void {
+/** Shows a message for a while; with an action, until it is taken or sent away. Gives the message, which can be taken away. */
+export function notify(text: string, action?: { label: string; run: () => void }): HTMLElement {
   const notice = make("div", { class: "notice", role: "status" }, make("span", {}, text));
   const remove = () => notice.remove();
   if (action) {
@@ -39,6 +39,7 @@ export function notify(text: string, action?: { label: string; run: () => void }
   notice.append(iconButton("Dismiss", "close", remove));
   region?.append(notice);
   announce(text);
+  return notice;
 }
 
 /** Shows what went wrong, in words. What the user stopped needs none. */

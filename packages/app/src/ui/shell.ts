@@ -4,7 +4,7 @@ import { ChatView } from "../chat/chat-view";
 import type { ChatController } from "../chat/controller";
 import type { Library } from "../chat/library";
 import { openSettings } from "../chat/settings-dialog";
-import { Sidebar } from "../chat/sidebar";
+import { exportConversations, Sidebar } from "../chat/sidebar";
 import { openSwitcher } from "../chat/switcher";
 import type { Support } from "../device/adapter";
 import { DeviceView } from "../device/device-view";
@@ -15,7 +15,7 @@ import type { Server } from "../model/server";
 import type { Preferences } from "../state/preferences";
 import { button, iconButton } from "./button";
 import { make, refill } from "./dom";
-import { noticeRegions } from "./notices";
+import { noticeRegions, notify } from "./notices";
 
 export interface Parts {
   preferences: Preferences;
@@ -38,6 +38,7 @@ export class Shell {
   readonly #model = make("span", { class: "header-model" });
   readonly #frame: HTMLElement;
   readonly #menu: HTMLButtonElement;
+  #unsaved: HTMLElement | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -77,6 +78,7 @@ export class Shell {
     chat.changed.on(() => this.#showHeader());
     host.changed.on(() => this.#showHeader());
     host.progressed.on(() => this.#showHeader());
+    chat.unsaved.on((failure) => this.#tellUnsaved(failure));
   }
 
   start(): void {
@@ -170,6 +172,19 @@ export class Shell {
     if (this.#model.textContent !== label || this.#model.dataset.state !== state.kind) {
       this.#model.dataset.state = state.kind;
       refill(this.#model, button(label, () => this.#to("#/models"), { kind: "quiet", class: "model-chip", title: "Models" }));
+    }
+  }
+
+  /** Says that a conversation is not kept, for as long as that is so. */
+  #tellUnsaved(failure: { reason: unknown } | undefined): void {
+    this.#unsaved?.remove();
+    if (failure) {
+      const full = (failure.reason as { name?: unknown } | undefined)?.name === "QuotaExceededError";
+      const why = full ? "The browser has no more room" : "The browser refused";
+      this.#unsaved = notify(`This conversation is not saved. ${why}; export it before you close the page.`, {
+        label: "Export",
+        run: () => exportConversations([this.#parts.chat.conversation]),
+      });
     }
   }
 
