@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { depths, summarise, ticks } from "../../src/device/statistics";
-import { route } from "../../src/offline/routes";
+import { outdated, route } from "../../src/offline/routes";
 import { DEFAULTS, FIELDS, readNumber, readSettings, restoreSettings, storedSettings, type NumberField } from "../../src/state/settings";
 import { KNOWN_CODES, explain } from "../../src/text/errors";
 import { age, binaryBytes, bytes, count, duration, parameters, plural, timeLeft, tokensPerSecond } from "../../src/text/format";
@@ -177,10 +177,17 @@ describe("what the service worker answers", () => {
     expect(asked("https://example.org/app/other", { mode: "navigate" })).toBe("network");
     expect(asked("https://example.org/app/assets/a.js")).toBe("file");
     expect(asked("https://example.org/app/assets/a.js", { method: "POST" })).toBe("network");
+    expect(asked("https://example.org/app/assets/of-the-build-before.js")).toBe("file");
     expect(asked("https://example.org/app/model.gguf")).toBe("network");
     expect(asked("https://example.org/app/index.html", { range: true })).toBe("network");
     expect(asked("https://example.org/api/models")).toBe("network");
     expect(asked("https://example.org/app/api/models")).toBe("network");
     expect(asked("https://other.example/app/assets/a.js")).toBe("network");
+  });
+
+  test("the build before stays, and nothing older", () => {
+    expect(outdated(["app-1", "other", "app-2", "app-3"], "app-", "app-3")).toEqual(["app-1"]);
+    expect(outdated(["app-2", "app-3"], "app-", "app-3")).toEqual([]);
+    expect(outdated(["app-3"], "app-", "app-3")).toEqual([]);
   });
 });
