@@ -3,7 +3,7 @@
 import type { StoreSpace } from "rullama";
 import { bytes, count, parameters } from "../text/format";
 import { button } from "../ui/button";
-import { make, pickFiles, refill } from "../ui/dom";
+import { facts, make, pickFiles, refill, type Child } from "../ui/dom";
 import { errorBox } from "../ui/error-box";
 import { notifyError } from "../ui/notices";
 import type { ModelChoice, ModelHost } from "./host";
@@ -99,7 +99,11 @@ export class ModelsView {
                 "div",
                 {},
                 make("h2", {}, state.label),
-                make("p", { class: "muted small" }, `${parameters(info.parameters)} parameters · ${count(info.context)} tokens of context · ${bytes(info.memory.total)} of graphics memory`),
+                make(
+                  "p",
+                  { class: "muted small" },
+                  ...facts([`${parameters(info.parameters)} parameters`, `${count(info.context)} tokens of context`, `${bytes(info.memory.total)} of graphics memory`]),
+                ),
               ),
               make(
                 "div",
@@ -135,7 +139,7 @@ export class ModelsView {
           make(
             "div",
             { class: "card" },
-            make("div", { class: "row between" }, make("h2", {}, "In this browser"), make("span", { class: "muted small" }, spaceText(space))),
+            make("div", { class: "row between" }, make("h2", {}, "In this browser"), make("span", { class: "muted small" }, ...spaceFacts(space))),
             make("ul", { class: "rows", "aria-label": "Stored models" }, ...rows),
           ),
       );
@@ -157,7 +161,7 @@ export class ModelsView {
           "div",
           { class: "grow" },
           make("strong", {}, model.name),
-          make("div", { class: "muted small" }, [bytes(model.bytes), model.parameters, model.format, model.family].filter(Boolean).join(" · ")),
+          make("div", { class: "muted small" }, ...facts([bytes(model.bytes), model.parameters, model.format, model.family])),
         ),
         button("Use", () => this.use(this.#fromServer(model)), { kind: "primary", title: `Use ${model.name}` }),
       ),
@@ -213,16 +217,8 @@ export class ModelsView {
   }
 }
 
-function spaceText({ usage, free, persisted }: StoreSpace): string {
-  const words = [];
-  if (usage !== undefined) {
-    words.push(`${bytes(usage)} used`);
-  }
-  if (free !== undefined) {
-    words.push(`${bytes(free)} free`);
-  }
-  if (!persisted) {
-    words.push("the browser may clear it when space runs low");
-  }
-  return words.join(" · ");
+function spaceFacts({ usage, free, persisted }: StoreSpace): Child[] {
+  const known = facts([usage === undefined ? undefined : `${bytes(usage)} used`, free === undefined ? undefined : `${bytes(free)} free`]);
+  // This one is a sentence, and may be longer than a line of a phone.
+  return persisted ? known : [...known, known.length > 0 && " · ", "the browser may clear it when space runs low"];
 }

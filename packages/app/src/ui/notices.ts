@@ -4,7 +4,8 @@ import { button, iconButton } from "./button";
 import { make } from "./dom";
 import { explain } from "../text/errors";
 
-const STAYS = 8000;
+/** Milliseconds that a message stays: long enough to be read twice. */
+const stays = (text: string) => Math.max(4000, text.length * 100);
 
 let region: HTMLElement | undefined;
 let voice: HTMLElement | undefined;
@@ -34,7 +35,7 @@ export function notify(text: string, action?: { label: string; run: () => void }
     };
     notice.append(button(action.label, run, { kind: "quiet" }));
   } else {
-    setTimeout(remove, STAYS);
+    setTimeout(remove, stays(text));
   }
   notice.append(iconButton("Dismiss", "close", remove));
   region?.append(notice);
