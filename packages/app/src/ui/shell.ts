@@ -180,8 +180,8 @@ export class Shell {
     this.#unsaved?.remove();
     if (failure) {
       const full = (failure.reason as { name?: unknown } | undefined)?.name === "QuotaExceededError";
-      const why = full ? "The browser has no more room" : "The browser refused";
-      this.#unsaved = notify(`This conversation is not saved. ${why}; export it before you close the page.`, {
+      const why = full ? "the browser has no more room" : "the browser refused";
+      this.#unsaved = notify(`Not saved: ${why}. Export this conversation before you close the page.`, {
         label: "Export",
         run: () => exportConversations([this.#parts.chat.conversation]),
       });

@@ -9,7 +9,7 @@ export const MODEL = "micro-e2b-Q8_0";
 export const MODEL_FILE = fileURLToPath(new URL(`../../../../testdata/gguf/${MODEL}.gguf`, import.meta.url));
 
 /** Kernels are made by the processor here, which takes a while. */
-export const PATIENCE = 240_000;
+export const PATIENCE = 480_000;
 
 /** Small and the same every time. Only where nothing was chosen yet, so that a reload keeps what a check has set. */
 const SETTINGS = { context: 512, maxTokens: 16, seed: 7, temperature: 1, think: false };

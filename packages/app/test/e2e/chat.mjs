@@ -220,11 +220,11 @@ export async function conversations(checks, app) {
       await page.keyboard.press("Enter");
     };
     await rename("Renamed");
-    await page.waitForSelector(".notice >> text=not saved. The browser has no more room");
+    await page.waitForSelector(".notice >> text=Not saved: the browser has no more room");
     await app.shot("chat-unsaved");
     await page.evaluate(() => void globalThis.mend());
     await rename("Renamed");
-    await page.waitForFunction(() => ![...document.querySelectorAll(".notice")].some(({ textContent }) => textContent.includes("not saved")));
+    await page.waitForFunction(() => ![...document.querySelectorAll(".notice")].some(({ textContent }) => textContent.includes("Not saved")));
     await page.reload();
     await page.waitForSelector(".conversation-title >> text=Renamed");
     equal(await page.locator(".conversation-title").innerText(), "Renamed", "title");

@@ -20,7 +20,7 @@ import { holdWorker, lostDevice, lostProcess, newVersion, offline, silentServer,
 import { PROGRAM, serveRullama } from "./rullama.mjs";
 import { serve } from "./server.mjs";
 
-const MINUTES = 30;
+const MINUTES = 45;
 const { values, positionals } = parseArgs({ options: { server: { type: "string" } }, allowPositionals: true });
 const [wanted] = positionals;
 setTimeout(() => {
