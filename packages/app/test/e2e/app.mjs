@@ -14,6 +14,13 @@ export const PATIENCE = 480_000;
 /** Small and the same every time. Only where nothing was chosen yet, so that a reload keeps what a check has set. */
 const SETTINGS = { context: 512, maxTokens: 16, seed: 7, temperature: 1, think: false };
 
+/** In the page, before the app. An empty page, which some browsers begin with, has no storage. */
+function setOnce(settings) {
+  if (location.protocol !== "about:" && localStorage.getItem("rullama.settings") === null) {
+    localStorage.setItem("rullama.settings", settings);
+  }
+}
+
 export class App {
   constructor(context, page, origin, { patience, pictures }) {
     this.patience = patience;
@@ -44,7 +51,7 @@ export class App {
     context.setDefaultTimeout(20_000);
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const page = await context.newPage();
-    await page.addInitScript((text) => localStorage.getItem("rullama.settings") ?? localStorage.setItem("rullama.settings", text), JSON.stringify(settings));
+    await page.addInitScript(setOnce, JSON.stringify(settings));
     if (before) {
       await page.addInitScript(before);
     }

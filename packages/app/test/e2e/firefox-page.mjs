@@ -15,8 +15,8 @@ const FIND = `(selector) => {
     } else if (part.startsWith("text=")) {
       const wanted = part.slice(5).toLowerCase();
       const has = (element) => (element.textContent ?? "").replace(/\\s+/g, " ").toLowerCase().includes(wanted);
-      found = found.flatMap((scope) => [...scope.querySelectorAll("*")])
-        .filter((element) => !element.closest("script, style, head") && has(element) && ![...element.children].some(has));
+      found = found.flatMap((scope) => [scope, ...scope.querySelectorAll("*")])
+        .filter((element) => element !== document && !element.closest("script, style, head") && has(element) && ![...element.children].some(has));
     } else {
       found = found.flatMap((scope) => [...scope.querySelectorAll(part)]);
     }

@@ -133,7 +133,8 @@ export async function lostProcess(checks, app, browser) {
 export async function lostDevice(checks, app) {
   const { page } = app;
   await checks.check("a device that is lost for good is told in words, and Try again brings an answer", async () => {
-    await app.setMaximum(40);
+    await page.click(".sidebar >> text=New chat");
+    await app.setMaximum(300);
     await begin(app, "Once more");
     await page.evaluate(() => {
       const { worker, call } = globalThis.engineWorker;
