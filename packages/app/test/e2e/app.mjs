@@ -14,10 +14,14 @@ export const PATIENCE = 480_000;
 /** Small and the same every time. Only where nothing was chosen yet, so that a reload keeps what a check has set. */
 const SETTINGS = { context: 512, maxTokens: 16, seed: 7, temperature: 1, think: false };
 
-/** In the page, before the app. An empty page, which some browsers begin with, has no storage. */
+/** In the page, before the app. */
 function setOnce(settings) {
-  if (location.protocol !== "about:" && localStorage.getItem("rullama.settings") === null) {
-    localStorage.setItem("rullama.settings", settings);
+  try {
+    if (localStorage.getItem("rullama.settings") === null) {
+      localStorage.setItem("rullama.settings", settings);
+    }
+  } catch {
+    // Before a page that is isolated, Firefox shows an empty one for a moment, which has no storage.
   }
 }
 

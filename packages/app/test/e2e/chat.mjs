@@ -219,7 +219,7 @@ export async function conversations(checks, app) {
       await page.fill("dialog input", title);
       await page.keyboard.press("Enter");
     };
-    await rename("Renamed");
+    await rename("Not kept");
     await page.waitForSelector(".notice >> text=Not saved: the browser has no more room");
     await app.shot("chat-unsaved");
     await page.evaluate(() => void globalThis.mend());

@@ -152,9 +152,10 @@ export async function lostDevice(checks, app) {
   });
 
   await checks.check("an engine that the browser ended is loaded again, and the chat is still there", async () => {
-    await app.setMaximum(200);
-    const before = (await app.messages()).length;
-    await begin(app, "And again");
+    // What is asked first is answered at length, which not everything is by so small a model.
+    await page.click(".sidebar >> text=New chat");
+    await app.setMaximum(300);
+    await begin(app, "Once more");
     await page.evaluate(() => {
       const { worker } = globalThis.engineWorker;
       worker.terminate();
@@ -164,7 +165,7 @@ export async function lostDevice(checks, app) {
     await app.setMaximum(8);
     await page.click(".message .error-box >> text=Load the model and try again");
     await page.waitForSelector('.message:last-child[data-state="complete"]', { timeout: app.patience });
-    equal((await app.messages()).length, before + 2, "messages");
+    equal((await app.messages()).map(({ role }) => role), ["user", "assistant"], "messages");
   });
 }
 
