@@ -2,6 +2,7 @@
 
 import type { Engine } from "rullama";
 import type { ModelHost } from "../model/host";
+import type { Server } from "../model/server";
 import { binaryBytes, bytes, count, parameters } from "../text/format";
 import { button } from "../ui/button";
 import { make, refill, type Child } from "../ui/dom";
@@ -16,7 +17,7 @@ export class DeviceView {
   readonly #benchmark: BenchmarkCard;
   readonly #toModels: () => void;
 
-  constructor(host: ModelHost, support: Support, server: boolean, toModels: () => void) {
+  constructor(host: ModelHost, support: Support, server: Server, toModels: () => void) {
     this.#host = host;
     this.#support = support;
     this.#toModels = toModels;
@@ -32,6 +33,7 @@ export class DeviceView {
       this.#benchmark.element,
     );
     host.changed.on(() => this.update());
+    server.changed.on(() => this.#benchmark.update());
     this.update();
   }
 

@@ -6,7 +6,7 @@
 import { bytes, count } from "./format";
 
 /** What a button next to the message does. */
-export type Step = "retry" | "reload" | "models" | "settings" | "device" | "none";
+export type Step = "retry" | "reload" | "models" | "settings" | "device" | "replace" | "none";
 
 export interface Explanation {
   code: string;
@@ -156,8 +156,8 @@ const TOLD: Readonly<Record<string, Told>> = {
   },
   "storage.exists": {
     title: "That name is taken",
-    text: "Another file of this name is stored. Delete it first.",
-    step: "models",
+    text: "Another file of this name is stored, perhaps an older version. It can be replaced by this one, or used as it is from the list of stored models.",
+    step: "replace",
   },
 
   "engine.unloaded": { title: "No model is loaded", text: "Load the model again to go on.", step: "reload" },
@@ -170,6 +170,11 @@ const TOLD: Readonly<Record<string, Told>> = {
     title: "Something went wrong in the engine",
     text: "That is a mistake of ours. Loading the model again usually helps; the conversation is safe.",
     step: "reload",
+  },
+  "report.refused": {
+    title: "The server did not take it",
+    text: (details) => `Its log said: ${typeof details.reason === "string" ? details.reason : "nothing"}.`,
+    step: "none",
   },
   "import.invalid": {
     title: "Nothing to import",
