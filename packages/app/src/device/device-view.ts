@@ -8,6 +8,7 @@ import { button } from "../ui/button";
 import { make, refill, type Child } from "../ui/dom";
 import { LIMITS, type AdapterFacts, type Support } from "./adapter";
 import { BenchmarkCard } from "./benchmark-card";
+import { ExaminationCard } from "./examination-card";
 
 export class DeviceView {
   readonly element: HTMLElement;
@@ -29,6 +30,7 @@ export class DeviceView {
       make("h1", {}, "Device"),
       make("p", { class: "muted" }, "What this browser can do, as far as it says."),
       this.#browserCard(),
+      support.kind === "yes" && new ExaminationCard().element,
       this.#model,
       this.#benchmark.element,
     );
@@ -47,9 +49,9 @@ export class DeviceView {
     return make(
       "div",
       { class: "card" },
-      make("h2", {}, "Self-test"),
-      make("p", { class: "muted" }, "Loading a model runs every kind of kernel once and compares the results. Load one to see how this device does."),
-      button("Choose a model", this.#toModels, { kind: "primary" }),
+      make("h2", {}, "Model"),
+      make("p", { class: "muted" }, "With a model loaded, this page shows what it takes of this device, which kernels it uses, and how fast it is."),
+      make("div", { class: "row" }, button("Choose a model", this.#toModels, { kind: "primary" })),
     );
   }
 
@@ -84,13 +86,14 @@ function adapterCard({ name, fallback, features, limits }: AdapterFacts): HTMLEl
   );
 }
 
-function engineCard({ info }: Engine): HTMLElement {
+function engineCard(engine: Engine): HTMLElement {
+  const { info } = engine;
   const { gpu, memory, fallbacks, conversions } = info;
   const sound = fallbacks.length === 0;
   return make(
     "div",
     { class: "card" },
-    make("h2", {}, "Self-test and model"),
+    make("h2", {}, "Model"),
     make(
       "p",
       { class: sound ? "verdict good" : "verdict fair" },
@@ -105,10 +108,11 @@ function engineCard({ info }: Engine): HTMLElement {
       ["Vocabulary", count(info.vocabulary)],
       ["Context", `${count(info.context)} of ${count(info.trainedContext)} tokens`],
       ["Size of the file", bytes(info.bytes)],
-      ["Graphics memory", `${bytes(memory.total)}: weights ${bytes(memory.weights)}, conversation ${bytes(memory.caches)}, scratch ${bytes(memory.scratch)}`],
+      ["Graphics memory", `${bytes(memory.total)}: weights ${bytes(memory.weights)}, conversation ${bytes(memory.caches)}, scratch ${bytes(memory.scratch)}, loading ${bytes(memory.staging)}`],
       ["Subgroups", gpu.subgroups ? (gpu.subgroups[0] === gpu.subgroups[1] ? `${gpu.subgroups[0]} lanes` : `${gpu.subgroups[0]} to ${gpu.subgroups[1]} lanes`) : "not used"],
       ["Half precision", gpu.halfPrecision ? "used" : "not used"],
     ),
+    kernelList(engine),
     conversions.length > 0 &&
       make(
         "details",
@@ -117,6 +121,19 @@ function engineCard({ info }: Engine): HTMLElement {
         make("ul", { class: "small" }, ...conversions.map(({ tensor, from, to }) => make("li", {}, `${tensor}: ${from} to ${to}`))),
       ),
   );
+}
+
+/** The kernels that the model uses, asked for when somebody wants to see them. */
+function kernelList(engine: Engine): HTMLElement {
+  const list = make("ul", { class: "small" });
+  const show = async () => {
+    const kernels = await engine.kernels();
+    refill(list, ...kernels.map(({ step, rows, kernel, count }) => make("li", {}, `${step === "decode" ? "writing" : `reading ${rows} tokens`}: ${count} × `, make("code", {}, kernel))));
+  };
+  const details = make("details", {}, make("summary", {}, "Kernels"), list);
+  // A model that went meanwhile takes its card with it.
+  details.addEventListener("toggle", () => void show().catch(() => {}), { once: true });
+  return details;
 }
 
 /** Rounded by browsers, and never more than 8: what they say is a lower bound. */

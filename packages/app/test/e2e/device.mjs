@@ -14,6 +14,20 @@ export async function device(checks, app, rullama) {
     await app.shot("device");
   });
 
+  await checks.check("the self-test runs by itself, and tells how fast memory is read", async () => {
+    await page.click("text=Run the self-test");
+    await page.waitForSelector("text=Run it again", { timeout: app.patience });
+    const text = await page.locator(".card", { hasText: "Self-test" }).first().innerText();
+    assert(/All \d\d self-tests passed/.test(text) && /Memory is read at [\d.]+ .B\/s/.test(text), text);
+    await app.shot("device-self-test");
+  });
+
+  await checks.check("the kernels of the model are shown", async () => {
+    await page.click("summary:text-is('Kernels')");
+    await page.waitForSelector("li:has-text('writing:') code");
+    assert((await page.locator("li:has-text('reading') code").count()) > 0, "no kernels of prompts");
+  });
+
   await checks.check("the benchmark draws a curve over depth, with a table and a file", async () => {
     await page.click("text=Run the benchmark");
     await page.waitForSelector("text=Save as JSON", { timeout: app.patience });
