@@ -10,7 +10,7 @@
 //! | open a model | [`Model::open`], [`Model::open_parts`], [`open_path`] |
 //! | look a value up | [`Header::metadata`], [`Metadata::section`] |
 //! | read and decode weights | [`Model::read`], [`Format::decode`] |
-//! | quantise weights | [`Format::encode`] |
+//! | quantise weights | [`Format::encode`], and [`Mix`] for which format each gets |
 //! | write a file | [`Writer`] |
 //! | find a model that Ollama downloaded | [`ollama::Store`] |
 //!
@@ -58,6 +58,7 @@ mod error;
 pub mod format;
 mod header;
 mod metadata;
+mod mix;
 mod model;
 #[cfg(feature = "ollama")]
 pub mod ollama;
@@ -70,6 +71,7 @@ pub use error::{HeaderError, MetadataError, ModelError, SourceError, WriteError}
 pub use format::{Format, FormatError};
 pub use header::{Header, Shape, Tensor};
 pub use metadata::Metadata;
+pub use mix::{Mix, Role, UnknownMix, is_favoured};
 #[cfg(any(unix, windows))]
 pub use model::open_path;
 pub use model::{Model, ModelTensor};

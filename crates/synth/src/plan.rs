@@ -2,10 +2,10 @@
 
 use std::io;
 
-use rullama_gguf::{Format, Writer};
+use rullama_gguf::{Format, Role, Writer};
 
 use crate::{
-    Mix, Preset, SynthError, SynthOptions, fill::Fill, metadata, mix::Role, output, random::Stream, text,
+    Mix, Preset, SynthError, SynthOptions, fill::Fill, metadata, output, random::Stream, text,
     towers, vocabulary::Vocabulary,
 };
 
