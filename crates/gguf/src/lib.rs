@@ -51,8 +51,9 @@
 //!
 //! # Features
 //!
-//! `http` (native only) adds [`HttpSource`]; `ollama` adds [`ollama`]. Both are on by default;
-//! without them the crate depends on little more than the standard library.
+//! `http` (native only) adds [`HttpSource`]; `ollama` adds [`ollama`]. Both are on by default; without
+//! them the crate depends on little more than the standard library. `parallel` adds a way to write files
+//! with all threads.
 
 mod error;
 pub mod format;
@@ -62,6 +63,8 @@ mod mix;
 mod model;
 #[cfg(feature = "ollama")]
 pub mod ollama;
+#[cfg(feature = "parallel")]
+mod parallel;
 mod source;
 mod split;
 mod value;
@@ -75,6 +78,8 @@ pub use mix::{Mix, Role, UnknownMix, is_favoured};
 #[cfg(any(unix, windows))]
 pub use model::open_path;
 pub use model::{Model, ModelTensor};
+#[cfg(feature = "parallel")]
+pub use parallel::{PIECE_VALUES, write_pieces};
 #[cfg(any(unix, windows))]
 pub use source::FileSource;
 #[cfg(all(feature = "http", not(target_family = "wasm")))]

@@ -135,7 +135,10 @@ impl FromStr for Mix {
     /// Reads a name, in capitals or not.
     fn from_str(name: &str) -> Result<Self, UnknownMix> {
         let found = Self::ALL.into_iter().find(|mix| mix.name().eq_ignore_ascii_case(name));
-        found.ok_or_else(|| UnknownMix { name: name.to_owned(), expected: Self::ALL.map(Self::name).join(", ") })
+        found.ok_or_else(|| UnknownMix {
+            name: name.to_owned(),
+            expected: Self::ALL.map(Self::name).join(", "),
+        })
     }
 }
 
