@@ -39,7 +39,7 @@ pub(crate) fn run() -> bool {
     let libraries: Vec<&str> = LIBRARIES.iter().flat_map(|name| ["--package", name]).collect();
     let deny = ["--", "--deny", "warnings"];
 
-    if !setup::install() {
+    if !setup::for_tests() {
         tally.failed += 1;
         tally.broken.push("set-up".to_owned());
     }

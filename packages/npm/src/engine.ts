@@ -4,12 +4,21 @@ import type { Caller } from "./caller.js";
 import { Completions } from "./completions.js";
 import { connect } from "./connect.js";
 import { RullamaError } from "./errors.js";
-import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
+import { messageJson, messagesJson, optionsJson, readMessages, refuseUnknown } from "./names.js";
 import type { LoadParams } from "./protocol.js";
 import { Reply } from "./reply.js";
-import { absolute, describe } from "./source/open.js";
-import { memoryOptions } from "./tight.js";
-import type { ChatOptions, EngineInfo, GenerateOptions, LoadOptions, Message, ModelSource } from "./types.js";
+import { describe, sentWasm } from "./source/open.js";
+import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
+import type {
+  ChatOptions,
+  EngineInfo,
+  GenerateOptions,
+  KernelUse,
+  LoadOptions,
+  Message,
+  ModelSource,
+} from "./types.js";
+import { watchHidden } from "./visibility.js";
 
 /** The conversation that {@link Engine.chat} and {@link Engine.generate} share. */
 const SHARED_SESSION = 0;
@@ -20,12 +29,14 @@ const LOAD_OPTIONS = [
   "memory",
   "residency",
   "tight",
+  "whenHidden",
   "onProgress",
   "signal",
   "worker",
   "wasm",
   "headers",
   "store",
+  "floor",
   "subgroups",
   "selfTest",
 ];
@@ -51,9 +62,14 @@ export class Engine {
   #sessions = SHARED_SESSION + 1;
   #unloaded: Promise<void> | undefined;
 
-  private constructor(caller: Caller, info: EngineInfo) {
+  readonly #unwatch: () => void;
+
+  private constructor(caller: Caller, info: EngineInfo, pauses: boolean) {
     this.#caller = caller;
     this.info = info;
+    // Whoever waits for a reply is told what breaks the engine; nobody waits for this.
+    const pause = (paused: boolean) => void caller.call("pause", { paused }).catch(() => {});
+    this.#unwatch = pauses ? watchHidden(pause) : () => {};
     const chat = (messages: readonly Message[], options: ChatOptions = {}) =>
       chatReply(caller, SHARED_SESSION, messages, options);
     this.chat = Object.assign(chat, { completions: new Completions(chat, info.name) });
@@ -61,19 +77,20 @@ export class Engine {
 
   /** Loads a model. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    const unknown = Object.keys(options).find((name) => !LOAD_OPTIONS.includes(name));
-    if (unknown) {
-      throw new RullamaError("option.unknown", `option \`${unknown}\` does not exist`);
-    }
-    const { worker = true, signal, onProgress, wasm, headers, store, kv, memory, subgroups, selfTest } = options;
+    refuseUnknown(options, LOAD_OPTIONS);
+    const { worker = true, signal, onProgress, wasm, headers, store, kv, memory, floor, subgroups, selfTest } = options;
     if (signal?.aborted) {
       throw RullamaError.cancelled(signal.reason);
+    }
+    const { tight = hasLittleMemory(await deviceHints()), whenHidden = tight ? "pause" : "continue" } = options;
+    if (whenHidden !== "pause" && whenHidden !== "continue") {
+      throw new RullamaError("option.wrong_type", `\`whenHidden\` is \`${String(whenHidden)}\`; \`continue\` or \`pause\` was expected`);
     }
     const caller = connect(worker);
     try {
       const params: LoadParams = {
         sources: describe(source, (reader) => caller.addReader(reader)),
-        options: JSON.stringify({ ...memoryOptions(options), kv, memory, subgroups, self_test: selfTest }),
+        options: JSON.stringify({ ...memoryOptions(options, tight), kv, memory, floor, subgroups, self_test: selfTest }),
       };
       if (headers) {
         params.headers = headers;
@@ -82,10 +99,10 @@ export class Engine {
         params.store = store === true ? {} : store;
       }
       if (wasm) {
-        params.wasm = wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
+        params.wasm = sentWasm(wasm);
       }
       const info = await caller.call("load", params, { signal, onEvent: (event) => onProgress?.(event) });
-      return new Engine(caller, info);
+      return new Engine(caller, info, whenHidden === "pause");
     } catch (thrown) {
       const error = RullamaError.from(thrown);
       caller.break(error);
@@ -121,9 +138,15 @@ export class Engine {
     return this.#caller.call("render", params);
   }
 
+  /** The kernels that steps use, and how often. */
+  kernels(): Promise<KernelUse[]> {
+    return this.#caller.call("kernels", {});
+  }
+
   /** Ends everything and gives the memory back. */
   unload(): Promise<void> {
     const caller = this.#caller;
+    this.#unwatch();
     this.#unloaded ??= caller
       .call("unload", {})
       // A worker that does not answer any more is ended all the same.
@@ -172,7 +195,7 @@ export class Session {
     return this.#caller.call("clear", { session: this.#id });
   }
 
-  /** Gives its memory back. */
+  /** Ends the reply that is being written, if there is one, and gives the memory back. */
   close(): Promise<void> {
     return this.#caller.call("close", { session: this.#id });
   }

@@ -10,6 +10,7 @@ export type RullamaErrorCode =
   | "option.unknown"
   | "option.wrong_type"
   | "session.busy"
+  | "session.closed"
   | "source.changed"
   | "source.connection"
   | "source.content_range"

@@ -58,3 +58,11 @@ function renamed(object: object, names: Readonly<Record<string, string>>): Recor
   }
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [names[name] ?? name, value]));
 }
+
+/** What is misspelt would be ignored silently. */
+export function refuseUnknown(options: object, known: readonly string[]): void {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown) {
+    throw new RullamaError("option.unknown", `option \`${unknown}\` does not exist`);
+  }
+}

@@ -1,10 +1,10 @@
 // The one model that is loaded, and the way there: fetched, stored, read, ready. Views follow `changed`.
 
-import { Engine, type FileSource, type LoadOptions, type ModelStore, type StoredModel } from "rullama";
+import { Engine, splitUrls, type FileSource, type LoadOptions, type ModelStore, type StoredModel } from "rullama";
 import { Emitter } from "../state/emitter";
 import type { Preferences } from "../state/preferences";
 import { Rate } from "../text/rate";
-import { partAddresses, shortName } from "./parts";
+import { shortName } from "./parts";
 
 /** What the user chose. */
 export type ModelChoice =
@@ -41,7 +41,6 @@ export class ModelHost {
   readonly #preferences: Preferences;
   #state: HostState = { kind: "empty" };
   #attempt: { controller: AbortController; done: Promise<void> } | undefined;
-  #release: () => void = () => {};
   #losses = 0;
 
   constructor(store: ModelStore | undefined, preferences: Preferences) {
@@ -117,8 +116,6 @@ export class ModelHost {
     if (this.#state.kind === "ready" && over) {
       const { label, choice, engine } = this.#state;
       void engine.unload();
-      this.#release();
-      this.#release = () => {};
       this.#losses = 0;
       this.#become({ kind: "failed", label, error, choice });
     }
@@ -137,8 +134,6 @@ export class ModelHost {
       }
       this.#become({ kind: "ready", label, engine, choice: here });
     } catch (error) {
-      this.#release();
-      this.#release = () => {};
       const stopped = (error as { code?: unknown }).code === "cancelled";
       this.#become(stopped ? { kind: "empty" } : { kind: "failed", label, error, choice });
     }
@@ -149,7 +144,7 @@ export class ModelHost {
     const store = this.store as ModelStore;
     const stored: StoredModel[] = [];
     if (choice.kind === "address") {
-      const addresses = partAddresses(choice.url);
+      const addresses = splitUrls(new URL(choice.url, location.href).href);
       const { name, sha256, bytes } = choice;
       const described = addresses.length === 1 ? { name, sha256, bytes } : {};
       for (const url of addresses) {
@@ -163,39 +158,27 @@ export class ModelHost {
     return { kind: "stored", names: stored.map(({ name }) => name) };
   }
 
-  async #open(choice: ModelChoice, signal: AbortSignal): Promise<Engine> {
+  #open(choice: ModelChoice, signal: AbortSignal): Promise<Engine> {
     const options: LoadOptions = {
       context: this.#preferences.settings.context,
       signal,
       onProgress: (event) => this.#progress(event.status, event),
     };
-    return Engine.load(await this.#sources(choice), options);
+    return Engine.load(this.#sources(choice), options);
   }
 
-  async #sources(choice: ModelChoice): Promise<FileSource[] | string> {
+  #sources(choice: ModelChoice): FileSource[] | string {
     switch (choice.kind) {
       case "address":
         return choice.url;
       case "files":
         return [...choice.files].sort((a, b) => (a.name < b.name ? -1 : 1));
-      case "stored": {
-        const store = this.store;
-        if (!store) {
+      case "stored":
+        if (!this.store) {
           throw Object.assign(new Error("the browser's storage cannot be used"), { code: "storage.unavailable" });
         }
-        const files: File[] = [];
-        for (const name of choice.names) {
-          // An open source keeps other tabs from deleting the file; the engine reads the file itself, in its own thread.
-          const source = await store.source(name);
-          const before = this.#release;
-          this.#release = () => {
-            before();
-            source.close?.();
-          };
-          files.push(await store.export(name));
-        }
-        return files;
-      }
+        // While the engine reads a file, no tab can delete it.
+        return choice.names.map((stored) => ({ stored }));
     }
   }
 
@@ -216,10 +199,7 @@ export class ModelHost {
   }
 
   async #unload(): Promise<void> {
-    const engine = this.engine;
-    this.#release();
-    this.#release = () => {};
-    await engine?.unload();
+    await this.engine?.unload();
   }
 
   #become(state: HostState): void {

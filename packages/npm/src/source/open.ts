@@ -33,6 +33,9 @@ function describeFile(file: FileSource, addReader: (reader: CustomSource) => num
     return { kind: "bytes", bytes: new Uint8Array(file.buffer, file.byteOffset, file.byteLength) };
   }
   if (typeof file === "object" && file !== null) {
+    if ("stored" in file) {
+      return { kind: "stored", name: file.stored };
+    }
     if ("opfs" in file) {
       return { kind: "opfs", path: file.opfs };
     }
@@ -43,7 +46,7 @@ function describeFile(file: FileSource, addReader: (reader: CustomSource) => num
   }
   throw new RullamaError(
     "option.wrong_type",
-    "the model is no address, Blob, bytes, { opfs } or { length, read }; one of these is needed",
+    "the model is no address, Blob, bytes, { stored }, { opfs } or { length, read }; one of these is needed",
   );
 }
 
@@ -54,6 +57,11 @@ export function absolute(url: string | URL): string {
   } catch (cause) {
     throw new RullamaError("option.wrong_type", `\`${String(url)}\` is not an address`, { cause });
   }
+}
+
+/** Where the wasm file is, or the module, in a form that can be sent. */
+export function sentWasm(wasm: string | URL | WebAssembly.Module): string | WebAssembly.Module {
+  return wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
 }
 
 /** The addresses of all parts of a split model, by that of any of them; else the address alone. */
@@ -90,6 +98,8 @@ export async function open(sent: SentSource, options: OpenOptions): Promise<Byte
       return blobSource(sent.blob, sent.name);
     case "bytes":
       return bytesSource(sent.bytes);
+    case "stored":
+      return withStore((store) => store.source(sent.name));
     case "opfs":
       return opfsSource(sent.path);
     case "page": {
@@ -117,8 +127,7 @@ async function openUrl(url: string, { signal, headers, onDownload }: OpenOptions
 /** Opens what an address names from the browser's store, downloaded first if it is not there. */
 async function openStored(url: string, { sha256 }: { sha256?: string }, options: OpenOptions): Promise<ByteSource> {
   const { signal, headers, onDownload, onVerify } = options;
-  const store = await ModelStore.open();
-  try {
+  return withStore(async (store) => {
     const { name } = await store.download(url, {
       signal,
       ...(headers ? { headers } : {}),
@@ -126,7 +135,15 @@ async function openStored(url: string, { sha256 }: { sha256?: string }, options:
       onProgress: ({ status, file, loaded, total }) =>
         (status === "verify" ? onVerify : onDownload)(file, loaded, total ?? 0),
     });
-    return await store.source(name);
+    return store.source(name);
+  });
+}
+
+/** Does something with the store. What it opened stays open. */
+async function withStore<T>(work: (store: ModelStore) => Promise<T>): Promise<T> {
+  const store = await ModelStore.open();
+  try {
+    return await work(store);
   } finally {
     store.close();
   }
