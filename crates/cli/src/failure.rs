@@ -3,6 +3,7 @@
 use std::{error::Error, fmt, io};
 
 use rullama_chat::ChatError;
+use rullama_convert::ConvertError;
 use rullama_engine::{EngineError, OptionError};
 use rullama_gemma::GemmaError;
 use rullama_gguf::{HeaderError, ModelError, SourceError, ollama::StoreError};
@@ -164,6 +165,13 @@ impl From<ChatError> for Failure {
     }
 }
 
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
+        let hint = convert_hint(&error);
+        Self::of(error, hint.map(str::to_owned))
+    }
+}
+
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
         Self::of(error, Some("`rullama generate --help` describes the options".to_owned()))
@@ -304,6 +312,40 @@ fn header_hint(error: &HeaderError) -> Option<String> {
             "the file may need a newer rullama".to_owned()
         }
         HeaderError::NotGguf { .. } => "only GGUF files can be read".to_owned(),
+        _ => return None,
+    })
+}
+
+fn convert_hint(error: &ConvertError) -> Option<&'static str> {
+    Some(match error {
+        ConvertError::MissingFile { .. } => {
+            "give the folder that was downloaded from Hugging Face, with config.json, tokenizer.json and all files of weights"
+        }
+        ConvertError::Json { .. } | ConvertError::TooLarge { .. } => "download the file again",
+        ConvertError::WrongLength { .. } | ConvertError::Safetensors { .. } => {
+            "the file is incomplete or damaged; download it again"
+        }
+        ConvertError::RepeatedTensor { .. } => "keep the files of one checkpoint only in the folder",
+        ConvertError::Architecture { .. } => "only Gemma 4 models can be converted",
+        ConvertError::Quantised { .. } => {
+            "convert the checkpoint that it was made from; --format quantises on the way"
+        }
+        ConvertError::MissingTensor { name } | ConvertError::UnknownTensor { name, .. }
+            if ["vision", "audio"].iter().any(|tower| name.contains(tower)) =>
+        {
+            "--text-only converts without what makes soft tokens of images and sound"
+        }
+        ConvertError::MissingTensor { .. } => {
+            "all files of weights that the index names must be in the folder"
+        }
+        ConvertError::UnknownTensor { .. } => {
+            "merge adapters into the model first; other changes to its structure cannot be converted"
+        }
+        ConvertError::WrongShape { .. } | ConvertError::TokenId { .. } | ConvertError::Tokenizer { .. } => {
+            "config.json, the tokenizer and the weights must be of one checkpoint"
+        }
+        ConvertError::WrongType { .. } => "save the model in bfloat16, float16 or float32",
+        ConvertError::UnusedRule { .. } => "`rullama inspect --tensors` lists the names of a converted file",
         _ => return None,
     })
 }
