@@ -18,6 +18,10 @@ pub(crate) fn run(arguments: &[&str]) -> bool {
         complain("error: the web app could not be built, so nothing is served");
         return false;
     }
+    // Built by itself first: cargo then shows how far it has got, which takes minutes the first time.
+    if serves && !shell_run(&["cargo", "build", "--release", "--package", "rullama"]) {
+        return false;
+    }
     start(&words)
 }
 

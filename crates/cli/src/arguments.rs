@@ -44,7 +44,7 @@ pub(crate) enum Command {
     /// Prints the address on the first line of standard output. Nothing can be read but the app and the models, and
     /// nobody but this machine can connect, unless --lan or --host say otherwise. The addresses:
     ///
-    /// GET /  the app; addresses without a dot that are no file are its first page
+    /// GET /  the app; addresses without a dot that are no file lead to its first page
     ///
     /// GET /api/models  {"models": [{"name", "bytes", "sha256"?, "url", "family", "parameters", "format",
     /// "projector"?: {"bytes", "sha256", "url"}}]}, by name

@@ -8,7 +8,7 @@ use std::{
 use axum::{
     extract::{Request, State},
     http::{HeaderValue, header},
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse as _, Redirect, Response},
 };
 
 use super::{
@@ -62,7 +62,7 @@ fn usable(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Answers with a file of the app. Addresses that the app makes up itself, those whose last part has no dot, are its
-/// first page, which knows what to show.
+/// first page, which knows what to show. It names its files beside itself, so that deeper addresses lead there.
 pub(super) async fn serve(State(shared): SharedState, request: Request) -> Result<Response, Problem> {
     let nothing = || Problem::not_found("the app has no such file");
     let asked = request.uri().path();
@@ -72,12 +72,17 @@ pub(super) async fn serve(State(shared): SharedState, request: Request) -> Resul
     let Some(folder) = shared.app.folder.clone() else {
         return if is_page { Ok(built_in_page()) } else { Err(nothing()) };
     };
+    let is_deep = asked.get(1..).is_some_and(|rest| rest.contains('/'));
     let opened = tokio::task::spawn_blocking(move || match open(&folder, &segments) {
-        Err(_) if is_page => open(&folder, &[INDEX.to_owned()]),
+        Err(_) if is_page && !is_deep => open(&folder, &[INDEX.to_owned()]),
         result => result,
     });
     let opened = opened.await.map_err(|_| Problem::internal("the file cannot be read"))?;
-    Ok(file::respond(request.method(), request.headers(), opened.map_err(|_| nothing())?))
+    match opened {
+        Ok(opened) => Ok(file::respond(request.method(), request.headers(), opened)),
+        Err(_) if is_page => Ok(Redirect::temporary("/").into_response()),
+        Err(_) => Err(nothing()),
+    }
 }
 
 /// Opens the file that these names lead to, if it lies in the folder: a link that leads out is not followed.

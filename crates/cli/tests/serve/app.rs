@@ -51,11 +51,16 @@ fn the_app_is_served_with_types_and_lifetimes() {
         assert_eq!(server.get_with(&format!("/{path}"), &[("if-none-match", tag)]).status, 304);
     }
     // Addresses that the app makes up are its first page; files that are missing are missing.
-    for page in ["/", "/chat", "/chat/12", "/settings/", "/assets", "/?model=gemma4:e2b", "/a%20b"] {
+    for page in ["/", "/chat", "/assets", "/?model=gemma4:e2b", "/a%20b"] {
         let answer = server.get(page);
         assert_eq!((answer.status, answer.text()), (200, "this is index.html"), "{page}");
         assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
         assert_eq!(answer.header("cache-control"), "no-cache");
+    }
+    // Below them, what the page names beside itself would not be found.
+    for deep in ["/chat/12", "/settings/", "/a/b/c"] {
+        let answer = server.get(deep);
+        assert_eq!((answer.status, answer.header("location")), (307, "/"), "{deep}");
     }
     for missing in ["/favicon.ico", "/assets/index-00000000.js", "/chat/a.png"] {
         assert_eq!(server.get(missing).status, 404, "{missing}");
