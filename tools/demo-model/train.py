@@ -1,0 +1,195 @@
+"""Trains the model: texts, pictures and sounds together, and at the end with the weights rounded as the file holds them.
+
+The schedule follows the clock (`--minutes`) or a number of steps (`--steps`). Every step reads one batch of texts and one of
+media, in turns pictures and sounds.
+"""
+
+import math
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from transformers.models.gemma4 import modeling_gemma4
+
+import model as model_file
+from batches import Batch, MediaData, MediaSizes, TextData, Tokens
+from media import Media
+from quantise import RoundedWeights
+from speech import Clips
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of everything."""
+    conversations: int
+    tokens_per_batch: int
+    media: MediaSizes
+    minutes: float | None = None
+    steps: int | None = None
+    rate: float = 1.5e-3
+    #: Shares of the whole at which clip bounds are set and rounding begins.
+    calibrate_at: float = 0.4
+    round_at: float = 0.62
+    compile: bool = False
+
+
+FULL = Plan(400_000, 32_768, MediaSizes((360, 64), (120, 16), (420, 128)), minutes=11)
+REHEARSAL = Plan(600, 1_024, MediaSizes((6, 4), (1, 2), (6, 8)), steps=24)
+
+
+def run(plan: Plan, tokenizer_folder: Path, speech_file: Path | None, out: Path, device: torch.device) -> Path:
+    """Trains and writes the checkpoint folder, whose path is returned."""
+    workers = max(1, (os.cpu_count() or 1) - 1)
+    started = time.monotonic()
+    tokens = Tokens(tokenizer_folder)
+    media = Media(Clips.load(speech_file) if speech_file else None, device)
+    texts = TextData(tokenizer_folder, plan.conversations, plan.tokens_per_batch, device, workers, tokens.pad)
+    say(f"texts: {texts.tokens:,} tokens in {plan.conversations:,} conversations, {texts.dropped} too long; {time.monotonic() - started:.0f} s")
+    media_data = MediaData(tokenizer_folder, speech_file, media, plan.media, workers)
+    say(f"media: {', '.join(f'{len(pool)} batches of {kind}' for kind, pool in media_data.pools.items())}; {time.monotonic() - started:.0f} s in all")
+
+    torch.set_float32_matmul_precision("high")
+    with _fast_norms():
+        model = model_file.build(tokens.tokenizer).to(device)
+        model_file.train_layer_scales(model)
+        Trainer(model, plan, texts, media_data, device, out, tokenizer_folder).run()
+    checkpoint = out / "checkpoint"
+    model_file.save(model, tokenizer_folder, checkpoint)
+    say(f"checkpoint written; {time.monotonic() - started:.0f} s in all")
+    return checkpoint
+
+
+class Trainer:
+    def __init__(self, model, plan: Plan, texts: TextData, media: MediaData, device: torch.device, out: Path, tokenizer_folder: Path):
+        self.model, self.plan, self.texts, self.media, self.device = model, plan, texts, media, device
+        self.out, self.tokenizer_folder = out, tokenizer_folder
+        matrices = [p for p in model.parameters() if p.dim() >= 2]
+        vectors = [p for p in model.parameters() if p.dim() < 2]
+        groups = [{"params": matrices, "weight_decay": 0.02}, {"params": vectors, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=plan.rate, betas=(0.9, 0.98), fused=device.type == "cuda")
+        self.rounded = RoundedWeights(model_file.stored_tensors(model))
+        self.turn = [kind for kind in ("image", "audio", "image", "audio", "large image", "audio") if kind in media.pools]
+        self.losses: dict[str, list] = {}
+        self.body = model.model
+        if plan.compile:
+            try:
+                for layer in model.model.language_model.layers:
+                    layer.compile(dynamic=True)
+            except Exception as problem:  # Compiling saves time and nothing else.
+                say(f"not compiled: {problem}")
+
+    def run(self) -> None:
+        self.started = told = time.monotonic()
+        step, calibrated, progress = 0, False, 0.0
+        self.model.train()
+        while progress < 1:
+            if progress >= self.plan.calibrate_at and not calibrated:
+                self._calibrate()
+                calibrated = True
+            rounding = progress >= self.plan.round_at
+            self._step(step, progress, rounding)
+            step += 1
+            progress = self._progress(step)
+            if time.monotonic() - told > 10 or progress >= 1 or step == 3:
+                told = time.monotonic()
+                self._tell(step, progress, rounding)
+        # What was trained last is what the file shall hold: the rounded weights stay.
+        self.rounded.round()
+        self.model.eval()
+
+    def _progress(self, step: int) -> float:
+        if self.plan.steps is not None:
+            return step / self.plan.steps
+        return (time.monotonic() - self.started) / (self.plan.minutes * 60)
+
+    def _step(self, step: int, progress: float, rounding: bool) -> None:
+        rate = self.plan.rate * min(1, (step + 1) / 200 if self.plan.steps is None else (step + 1) / max(2, self.plan.steps // 20))
+        rate *= 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, progress)))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        if rounding:
+            self.rounded.round()
+        batches = [self.texts.next()]
+        if self.turn:
+            batches.append(self.media.next(self.turn[step % len(self.turn)]))
+        for batch in batches:
+            loss = self.loss(batch)
+            loss.backward()
+            self.losses.setdefault(batch.kind, []).append(loss.detach())
+        if rounding:
+            self.rounded.restore()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Mean cross entropy of the tokens that the model has to write. The head is computed for those alone."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            hidden = self.body(input_ids=batch.ids, use_cache=False, **batch.media).last_hidden_state
+            at = batch.places.flatten().nonzero().squeeze(1)
+            logits = self.model.lm_head(hidden.flatten(0, 1)[at])
+        logits = 30 * torch.tanh(logits.float() / 30)
+        targets = batch.ids.flatten()[at + 1]
+        return F.cross_entropy(logits, targets)
+
+    @torch.no_grad()
+    def _calibrate(self) -> None:
+        """Sets the bounds of the clipped linears to what nearly all of their values stay within. Linears that read the same
+        input get the same bounds, because some engines clip in place."""
+        linears = {name: m for name, m in self.model.named_modules() if isinstance(m, modeling_gemma4.Gemma4ClippableLinear)}
+        seen = {name: [0.0, 0.0] for name in linears}
+
+        def record(name):
+            def hook(module, inputs, output):
+                for side, value in enumerate((inputs[0], output)):
+                    flat = value.detach().float().abs().flatten()
+                    flat = flat[:: max(1, flat.numel() // 500_000)]
+                    seen[name][side] = max(seen[name][side], torch.quantile(flat, 0.9998).item())
+            return hook
+
+        hooks = [module.register_forward_hook(record(name)) for name, module in linears.items()]
+        for kind in self.media.pools:
+            for _ in range(min(4, len(self.media.pools[kind]))):
+                self.loss(self.media.next(kind))
+        for hook in hooks:
+            hook.remove()
+        siblings: dict[str, list[str]] = {}
+        for name in linears:
+            part = name.rsplit(".", 1)[1]
+            group = "qkv" if part in ("q_proj", "k_proj", "v_proj") else "gate, up" if part in ("gate_proj", "up_proj") else part
+            siblings.setdefault(f"{name.rsplit('.', 1)[0]} {group}", []).append(name)
+        for names in siblings.values():
+            read, written = (max(seen[name][side] for name in names) * 1.05 for side in (0, 1))
+            for name in names:
+                module = linears[name]
+                for buffer, value in ((module.input_min, -read), (module.input_max, read), (module.output_min, -written), (module.output_max, written)):
+                    buffer.fill_(value if value else math.copysign(1.0, value))
+        say(f"clip bounds set for {len(linears)} linears")
+
+    def _tell(self, step: int, progress: float, rounding: bool) -> None:
+        elapsed = time.monotonic() - self.started
+        parts = [f"{kind} {torch.stack(values[-50:]).mean().item():.3f}" for kind, values in sorted(self.losses.items())]
+        left = elapsed / max(progress, 1e-6) * (1 - progress)
+        say(f"step {step:6}  {elapsed:5.0f} s, {left:4.0f} s left  loss: {', '.join(parts)}{'  rounded' if rounding else ''}")
+        for values in self.losses.values():
+            del values[:-50]
+
+
+class _fast_norms:
+    """PyTorch's own RMS norm in place of the one spelt out in transformers: the same values in one kernel, not six."""
+
+    def __enter__(self):
+        self.kept = modeling_gemma4.Gemma4RMSNorm.forward
+        def forward(norm, x):
+            return F.rms_norm(x.float(), (x.shape[-1],), norm.weight if norm.with_scale else None, norm.eps).type_as(x)
+        modeling_gemma4.Gemma4RMSNorm.forward = forward
+
+    def __exit__(self, *_):
+        modeling_gemma4.Gemma4RMSNorm.forward = self.kept
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
