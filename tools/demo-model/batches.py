@@ -46,7 +46,7 @@ class Tokens:
 @dataclass
 class Batch:
     ids: torch.Tensor
-    #: Places whose next token is written by the model.
+    #: Numbers, counted through all rows, of the tokens whose next one is written by the model.
     places: torch.Tensor
     #: What the towers read, as the model takes it.
     media: dict[str, torch.Tensor]
@@ -60,16 +60,23 @@ def _texts(job: tuple[str, int, int]) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(np.array(ids, np.int16), np.array(written)) for ids, written in made]
 
 
+def make_texts(folder: Path, count: int, workers: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training conversations as token numbers, with what is written. Done before a GPU is touched, because it forks."""
+    jobs = [(str(folder), seed, min(2000, count - at)) for seed, at in enumerate(range(0, count, 2000))]
+    return [entry for part in _in_parallel(_texts, jobs, workers) for entry in part]
+
+
+def _in_parallel(work, jobs: list, workers: int) -> list:
+    if workers < 2:
+        return [work(job) for job in jobs]
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(work, jobs))
+
+
 class TextData:
     """All training texts, in memory of the device, as batches that have about the same number of tokens."""
 
-    def __init__(self, folder: Path, count: int, tokens_per_batch: int, device: torch.device, workers: int, pad: int):
-        jobs = [(str(folder), seed, min(2000, count - at)) for seed, at in enumerate(range(0, count, 2000))]
-        if workers > 1:
-            with ProcessPoolExecutor(workers) as pool:
-                made = [entry for part in pool.map(_texts, jobs) for entry in part]
-        else:
-            made = [entry for job in jobs for entry in _texts(job)]
+    def __init__(self, made: list[tuple[np.ndarray, np.ndarray]], tokens_per_batch: int, device: torch.device, pad: int):
         self.groups = []
         self.tokens = sum(len(ids) for ids, _ in made)
         for low, high in zip((0, *LENGTHS), LENGTHS):
@@ -80,8 +87,7 @@ class TextData:
             written = np.zeros((len(chosen), high), bool)
             for row, (own, mask) in enumerate(chosen):
                 ids[row, : len(own)], written[row, : len(own)] = own, mask
-            rows = max(1, tokens_per_batch // high)
-            self.groups.append((torch.from_numpy(ids).to(device), torch.from_numpy(written).to(device), rows))
+            self.groups.append((torch.from_numpy(ids).to(device), written, max(1, tokens_per_batch // high)))
         self.dropped = sum(len(ids) > LENGTHS[-1] for ids, _ in made)
         self.device = device
         self.random = seeded("text order")
@@ -95,40 +101,29 @@ class TextData:
             self.random.shuffle(self.queue)
         group, rows = self.queue.pop()
         ids, written, _ = self.groups[group]
-        rows = rows.to(self.device)
-        return batch_of(ids[rows].long(), written[rows])
+        return batch_of(ids[rows.to(self.device, non_blocking=True)].long(), written[rows.numpy()])
 
 
-def batch_of(ids: torch.Tensor, written: torch.Tensor, media: dict[str, torch.Tensor] | None = None, kind: str = "text") -> Batch:
-    places = torch.zeros_like(written)
-    places[:, :-1] = written[:, 1:]
-    return Batch(ids, places, media or {}, kind)
+def batch_of(ids: torch.Tensor, written: np.ndarray, media: dict[str, torch.Tensor] | None = None, kind: str = "text") -> Batch:
+    # Places are found on the host: asking the device for them would wait until it is idle.
+    at = np.flatnonzero(np.pad(written[:, 1:], ((0, 0), (0, 1))))
+    return Batch(ids, torch.from_numpy(at).to(ids.device, non_blocking=True), media or {}, kind)
 
 
 class MediaData:
-    """Batches of pictures and of sounds, made before training starts and kept on the device; each has media of one shape."""
+    """Batches of pictures and of sounds, kept on the device; each has media of one shape."""
 
-    def __init__(self, folder: Path, speech_file: Path | None, media: Media, sizes: "MediaSizes", workers: int):
-        self.media, self.pools, self.turns = media, {}, {}
-        wanted = {"image": sizes.small_images, "large image": sizes.large_images, "audio": sizes.sounds if speech_file else (0, 0)}
-        for kind, (batches, rows) in wanted.items():
-            jobs = [(str(folder), str(speech_file), kind, seed, rows) for seed in range(batches)]
-            if workers > 1:
-                with ProcessPoolExecutor(workers) as pool:
-                    made = list(pool.map(_media_batch, jobs, chunksize=4))
-            else:
-                made = [_media_batch(job) for job in jobs]
-            if made:
-                self.pools[kind] = [self._keep(kind, *batch) for batch in made]
-                self.turns[kind] = 0
+    def __init__(self, made: dict[str, list], media: Media):
+        self.media = media
+        self.pools = {kind: [self._keep(kind, *batch) for batch in batches] for kind, batches in made.items() if batches}
+        self.turns = dict.fromkeys(self.pools, 0)
         self.random = seeded("media order")
 
     @torch.no_grad()
     def _keep(self, kind: str, ids: np.ndarray, written: np.ndarray, entries: list) -> tuple:
-        device = self.media.device
         # Pictures are kept as bytes; they become patches when they are used.
         kept = self.media.sounds(entries)["input_features"] if kind == "audio" else self.media.draw(entries)
-        return torch.from_numpy(ids).to(device), torch.from_numpy(written).to(device), kept
+        return torch.from_numpy(ids).to(self.media.device), written, kept
 
     def next(self, kind: str) -> Batch:
         pool = self.pools[kind]
@@ -157,6 +152,15 @@ class MediaSizes:
     small_images: tuple[int, int]
     large_images: tuple[int, int]
     sounds: tuple[int, int]
+
+
+def make_media(folder: Path, speech_file: Path | None, sizes: MediaSizes, workers: int) -> dict[str, list]:
+    """Batches by kind: token numbers, what is written, and what is to be drawn or played. Done before a GPU is touched."""
+    wanted = {"image": sizes.small_images, "large image": sizes.large_images, "audio": sizes.sounds if speech_file else (0, 0)}
+    return {
+        kind: _in_parallel(_media_batch, [(str(folder), str(speech_file), kind, seed, rows) for seed in range(batches)], workers)
+        for kind, (batches, rows) in wanted.items()
+    }
 
 
 def _media_batch(job: tuple) -> tuple[np.ndarray, np.ndarray, list]:

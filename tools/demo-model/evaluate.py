@@ -38,7 +38,7 @@ def run(checkpoint: Path, gguf: Path | None, speech_file: Path | None, out: Path
     started = time.monotonic()
     tokens = Tokens(checkpoint)
     clips = speech.Clips.load(speech_file) if speech_file else None
-    model, media = model_file.load(checkpoint), Media(clips, device)
+    model, media = model_file.load(checkpoint, tokens.tokenizer), Media(clips, device)
     if gguf is not None:
         formats = gguf_weights.put_into(model, gguf)
         other = [f"{name}: {kind}" for name, kind in formats.items() if kind != storage.format_of(name, _dimensions(model, name))]

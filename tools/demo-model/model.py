@@ -69,5 +69,8 @@ def save(model, tokenizer_folder: Path, folder: Path) -> None:
     (folder / "processor_config.json").write_text(json.dumps(shape.processor_config(), indent=1), encoding="utf-8")
 
 
-def load(folder: Path) -> Gemma4ForConditionalGeneration:
+def load(folder: Path, tokenizer=None) -> Gemma4ForConditionalGeneration:
+    """The checkpoint; where there is none, a model of that shape, for weights that come from a GGUF file."""
+    if not (folder / "model.safetensors").exists():
+        return build(tokenizer).eval()
     return Gemma4ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()

@@ -113,12 +113,12 @@ def draw(pictures: list[Picture], xp, device=None):
     xs, ys = (xp.arange(width, dtype=xp.float32, **options) + 0.5) / short, (xp.arange(height, dtype=xp.float32, **options) + 0.5) / short
     drawn = []
     for entry in pictures:
-        cover = xp.zeros((height, width), dtype=xp.float32, **options)
-        for cx, cy, radius, turn in entry.things:
-            x, y = (xs - cx)[None, :] / radius, (ys - cy)[:, None] / radius
-            cos, sin = math.cos(turn), math.sin(turn)
-            d = distance(xp, entry.shape, x * cos + y * sin, y * cos - x * sin)
-            cover = xp.maximum(cover, xp.clip(0.5 - d * radius * short, 0, 1))
+        # All things of a picture at once: [things, height, width].
+        cx, cy, radius, turn = (number(values)[:, None, None] for values in zip(*entry.things))
+        x, y = (xs[None, None, :] - cx) / radius, (ys[None, :, None] - cy) / radius
+        cos, sin = xp.cos(turn), xp.sin(turn)
+        d = distance(xp, entry.shape, x * cos + y * sin, y * cos - x * sin)
+        cover = xp.amax(xp.clip(0.5 - d * radius * short, 0, 1), 0)
         front = number([a + b for a, b in zip(COLOURS[entry.colour], entry.tint)])
         ground = number([a + b for a, b in zip(GROUNDS[entry.ground], entry.ground_tint)])
         drawn.append(ground + cover[:, :, None] * (front - ground))

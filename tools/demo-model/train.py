@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from transformers.models.gemma4 import modeling_gemma4
 
 import model as model_file
-from batches import Batch, MediaData, MediaSizes, TextData, Tokens
+from batches import Batch, MediaData, MediaSizes, TextData, Tokens, make_media, make_texts
 from media import Media
 from quantise import RoundedWeights
 from speech import Clips
@@ -45,11 +45,12 @@ def run(plan: Plan, tokenizer_folder: Path, speech_file: Path | None, out: Path,
     workers = max(1, (os.cpu_count() or 1) - 1)
     started = time.monotonic()
     tokens = Tokens(tokenizer_folder)
-    media = Media(Clips.load(speech_file) if speech_file else None, device)
-    texts = TextData(tokenizer_folder, plan.conversations, plan.tokens_per_batch, device, workers, tokens.pad)
-    say(f"texts: {texts.tokens:,} tokens in {plan.conversations:,} conversations, {texts.dropped} too long; {time.monotonic() - started:.0f} s")
-    media_data = MediaData(tokenizer_folder, speech_file, media, plan.media, workers)
-    say(f"media: {', '.join(f'{len(pool)} batches of {kind}' for kind, pool in media_data.pools.items())}; {time.monotonic() - started:.0f} s in all")
+    made_texts = make_texts(tokenizer_folder, plan.conversations, workers)
+    made_media = make_media(tokenizer_folder, speech_file, plan.media, workers)
+    say(f"{len(made_texts):,} conversations, {', '.join(f'{len(made)} batches of {kind}' for kind, made in made_media.items())}; {time.monotonic() - started:.0f} s")
+    texts = TextData(made_texts, plan.tokens_per_batch, device, tokens.pad)
+    media_data = MediaData(made_media, Media(Clips.load(speech_file) if speech_file else None, device))
+    say(f"{texts.tokens:,} tokens of text, {texts.dropped} conversations too long; all on {device} after {time.monotonic() - started:.0f} s")
 
     torch.set_float32_matmul_precision("high")
     with _fast_norms():
@@ -73,7 +74,6 @@ class Trainer:
         self.rounded = RoundedWeights(model_file.stored_tensors(model))
         self.turn = [kind for kind in ("image", "audio", "image", "audio", "large image", "audio") if kind in media.pools]
         self.losses: dict[str, list] = {}
-        self.body = model.model
         if plan.compile:
             try:
                 for layer in model.model.language_model.layers:
@@ -89,6 +89,8 @@ class Trainer:
             if progress >= self.plan.calibrate_at and not calibrated:
                 self._calibrate()
                 calibrated = True
+                # Should the machine be taken away later, there is at least this.
+                model_file.save(self.model, self.tokenizer_folder, self.out / "checkpoint")
             rounding = progress >= self.plan.round_at
             self._step(step, progress, rounding)
             step += 1
@@ -128,12 +130,12 @@ class Trainer:
     def loss(self, batch: Batch) -> torch.Tensor:
         """Mean cross entropy of the tokens that the model has to write. The head is computed for those alone."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            hidden = self.body(input_ids=batch.ids, use_cache=False, **batch.media).last_hidden_state
-            at = batch.places.flatten().nonzero().squeeze(1)
-            logits = self.model.lm_head(hidden.flatten(0, 1)[at])
+            # Without media the decoder alone does the same with less ado.
+            body = self.model.model if batch.media else self.model.model.language_model
+            hidden = body(input_ids=batch.ids, use_cache=False, **batch.media).last_hidden_state
+            logits = self.model.lm_head(hidden.flatten(0, 1)[batch.places])
         logits = 30 * torch.tanh(logits.float() / 30)
-        targets = batch.ids.flatten()[at + 1]
-        return F.cross_entropy(logits, targets)
+        return F.cross_entropy(logits, batch.ids.flatten()[batch.places + 1])
 
     @torch.no_grad()
     def _calibrate(self) -> None:
