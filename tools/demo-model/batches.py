@@ -16,7 +16,7 @@ import speech
 from media import Media
 from talk import Conversation, seeded
 
-LENGTHS = (64, 96, 128, 192, 256, 384)
+LENGTHS = (64, 96, 128, 192, 256, 384, 640, 1024)
 
 
 class Tokens:

@@ -12,6 +12,7 @@ import pictures
 import speech
 import tools
 import wording
+from rephrase import rephrase
 from talk import Conversation, Exchange, seeded
 
 
@@ -49,10 +50,12 @@ def _exchange(random_source: random.Random) -> Exchange:
 
 
 def conversation(random_source: random.Random) -> Conversation:
-    """One conversation for training, of one to six exchanges."""
+    """One conversation for training, mostly of one to six exchanges, seldom of more."""
     think = random_source.random() < 0.45
     # With thinking on only the last exchange is learnt from, so longer ones are mostly ballast.
     count = random_source.choice((1, 1, 1, 1, 2, 3) if think else (1, 1, 2, 3, 4, 5, 6))
+    if random_source.random() < 0.04:
+        count = random_source.randint(7, 20)
     declared: list[dict] = []
     first: list[Exchange] = []
     kind = random_source.random()
@@ -112,6 +115,10 @@ def tests(scale: float = 1.0) -> dict[str, list[Conversation]]:
         "later in a conversation": [
             Conversation([_exchange(random_source) for _ in range(3)] + [exchange]) for exchange in random_source.sample(asked + sums, number(120))
         ],
+        "late in a long one": [
+            Conversation([_exchange(random_source) for _ in range(14)] + [exchange], think=number_of % 2 == 1)
+            for number_of, exchange in enumerate(random_source.sample(asked + sums, number(60)))
+        ],
     }
 
 
@@ -120,6 +127,7 @@ def every_text() -> list[str]:
     random_source = seeded("texts")
     texts = [text for fact in facts.all_facts() for pattern in fact.ask + fact.test for text in wording.every(pattern)]
     texts += [text for fact in facts.all_facts() for text in (fact.answer, fact.word or "", fact.topic)]
+    texts += [rephrase(wording.sample(pattern, random_source), random_source) for fact in facts.all_facts() for pattern in fact.ask * 3]
     texts += list(facts._OPENINGS) + list(facts._CLOSINGS)
     for _ in range(6000):
         texts += [text for text, _ in _without_mistypes(conversation(random_source)).segments()]

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import wording
+from rephrase import rephrase, shorten
 
 FILE = Path(__file__).parent / "data" / "facts.toml"
 
@@ -89,7 +90,13 @@ def _mistype(text: str, random_source: random.Random) -> str:
 
 
 def training_question(fact: Fact, random_source: random.Random) -> str:
-    return vary(wording.sample(random_source.choice(fact.ask), random_source), random_source)
+    text = wording.sample(random_source.choice(fact.ask), random_source)
+    form = random_source.random()
+    if form < 0.4:
+        text = rephrase(text, random_source)
+    elif form < 0.5:
+        return shorten(text, random_source)
+    return vary(text, random_source)
 
 
 def held_out_questions(fact: Fact) -> list[str]:

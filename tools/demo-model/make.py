@@ -27,6 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("stage", nargs="*", choices=(*STAGES, "all"), default="all", help="what to do; everything unless told")
     parser.add_argument("--out", type=Path, required=True, help="the folder for everything that is made")
     parser.add_argument("--minutes", type=float, default=11, help="how long to train")
+    parser.add_argument("--pause-after", type=float, metavar="MINUTES", help="end after so many minutes of training; the same command then goes on")
     parser.add_argument("--steps", type=int, help="train that many steps instead")
     parser.add_argument("--rehearse", action="store_true", help="little of everything, to see that every part works")
     parser.add_argument("--speech", type=Path, help="the recorded words, if they were made before")
@@ -65,7 +66,9 @@ def main() -> None:
             plan = train.REHEARSAL if options.rehearse else dataclasses.replace(train.FULL, minutes=options.minutes, compile=options.compile)
             if options.steps:
                 plan = dataclasses.replace(plan, steps=options.steps)
-            train.run(plan, tokenizer, speech_file, out, _device())
+            plan = dataclasses.replace(plan, pause_after=options.pause_after)
+            if not train.run(plan, tokenizer, speech_file, out, _device()):
+                return
             (out / "device.txt").write_text(_device_name(), encoding="utf-8")
         elif stage == "export":
             import export

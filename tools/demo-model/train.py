@@ -29,6 +29,8 @@ class Plan:
     media: MediaSizes
     minutes: float | None = None
     steps: int | None = None
+    #: After so many minutes of one run, write everything down and end; the next run goes on there.
+    pause_after: float | None = None
     rate: float = 1.5e-3
     #: Shares of the whole at which clip bounds are set and rounding begins.
     calibrate_at: float = 0.4
@@ -36,12 +38,12 @@ class Plan:
     compile: bool = False
 
 
-FULL = Plan(400_000, 32_768, MediaSizes((360, 64), (120, 16), (420, 128)), minutes=11)
-REHEARSAL = Plan(600, 1_024, MediaSizes((6, 4), (1, 2), (6, 8)), steps=24)
+FULL = Plan(300_000, 49_152, MediaSizes((360, 64), (120, 16), (420, 128)), minutes=11)
+REHEARSAL = Plan(400, 768, MediaSizes((4, 4), (1, 2), (4, 8)), steps=12)
 
 
-def run(plan: Plan, tokenizer_folder: Path, speech_file: Path | None, out: Path, device: torch.device) -> Path:
-    """Trains and writes the checkpoint folder, whose path is returned."""
+def run(plan: Plan, tokenizer_folder: Path, speech_file: Path | None, out: Path, device: torch.device) -> bool:
+    """Trains and writes the checkpoint folder. False if it paused before the end."""
     workers = max(1, (os.cpu_count() or 1) - 1)
     started = time.monotonic()
     tokens = Tokens(tokenizer_folder)
@@ -56,11 +58,11 @@ def run(plan: Plan, tokenizer_folder: Path, speech_file: Path | None, out: Path,
     with _fast_norms():
         model = model_file.build(tokens.tokenizer).to(device)
         model_file.train_layer_scales(model)
-        Trainer(model, plan, texts, media_data, device, out, tokenizer_folder).run()
-    checkpoint = out / "checkpoint"
-    model_file.save(model, tokenizer_folder, checkpoint)
+        if not Trainer(model, plan, texts, media_data, device, out, tokenizer_folder).run():
+            return False
+    model_file.save(model, tokenizer_folder, out / "checkpoint")
     say(f"checkpoint written; {time.monotonic() - started:.0f} s in all")
-    return checkpoint
+    return True
 
 
 class Trainer:
@@ -74,6 +76,8 @@ class Trainer:
         self.rounded = RoundedWeights(model_file.stored_tensors(model))
         self.turn = [kind for kind in ("image", "audio", "image", "audio", "large image", "audio") if kind in media.pools]
         self.losses: dict[str, list] = {}
+        # Products in bfloat16; weights, norms and sums stay float32.
+        self.low_precision = device.type == "cuda"
         if plan.compile:
             try:
                 for layer in model.model.language_model.layers:
@@ -81,31 +85,56 @@ class Trainer:
             except Exception as problem:  # Compiling saves time and nothing else.
                 say(f"not compiled: {problem}")
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Trains to the end, or to the pause: then it returns False."""
+        self._resume()
         self.started = told = time.monotonic()
-        step, calibrated, progress = 0, False, 0.0
+        progress = self._progress()
         self.model.train()
         while progress < 1:
-            if progress >= self.plan.calibrate_at and not calibrated:
+            if progress >= self.plan.calibrate_at and not self.calibrated:
                 self._calibrate()
-                calibrated = True
+                self.calibrated = True
                 # Should the machine be taken away later, there is at least this.
                 model_file.save(self.model, self.tokenizer_folder, self.out / "checkpoint")
             rounding = progress >= self.plan.round_at
-            self._step(step, progress, rounding)
-            step += 1
-            progress = self._progress(step)
-            if time.monotonic() - told > 10 or progress >= 1 or step == 3:
+            self._step(self.step, progress, rounding)
+            self.step += 1
+            progress = self._progress()
+            if time.monotonic() - told > 10 or progress >= 1 or self.step == 3:
                 told = time.monotonic()
-                self._tell(step, progress, rounding)
+                self._tell(progress, rounding)
+            if self.plan.pause_after is not None and progress < 1 and time.monotonic() - self.started > self.plan.pause_after * 60:
+                self._pause()
+                return False
         # What was trained last is what the file shall hold: the rounded weights stay.
         self.rounded.round()
         self.model.eval()
+        (self.out / "state.pt").unlink(missing_ok=True)
+        return True
 
-    def _progress(self, step: int) -> float:
+    def _elapsed(self) -> float:
+        return self.before + time.monotonic() - self.started
+
+    def _progress(self) -> float:
         if self.plan.steps is not None:
-            return step / self.plan.steps
-        return (time.monotonic() - self.started) / (self.plan.minutes * 60)
+            return self.step / self.plan.steps
+        return self._elapsed() / (self.plan.minutes * 60)
+
+    def _pause(self) -> None:
+        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "step": self.step, "elapsed": self._elapsed(), "calibrated": self.calibrated}
+        self.out.mkdir(parents=True, exist_ok=True)
+        torch.save(state, self.out / "state.pt")
+        say(f"paused at step {self.step}; the same command goes on from here")
+
+    def _resume(self) -> None:
+        self.step, self.before, self.calibrated = 0, 0.0, False
+        if (self.out / "state.pt").exists():
+            state = torch.load(self.out / "state.pt", map_location=self.device, weights_only=True)
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.before, self.calibrated = state["step"], state["elapsed"], state["calibrated"]
+            say(f"going on from step {self.step}, {self.before:.0f} s")
 
     def _step(self, step: int, progress: float, rounding: bool) -> None:
         rate = self.plan.rate * min(1, (step + 1) / 200 if self.plan.steps is None else (step + 1) / max(2, self.plan.steps // 20))
@@ -129,7 +158,7 @@ class Trainer:
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Mean cross entropy of the tokens that the model has to write. The head is computed for those alone."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.low_precision):
             # Without media the decoder alone does the same with less ado.
             body = self.model.model if batch.media else self.model.model.language_model
             hidden = body(input_ids=batch.ids, use_cache=False, **batch.media).last_hidden_state
@@ -171,11 +200,14 @@ class Trainer:
                     buffer.fill_(value if value else math.copysign(1.0, value))
         say(f"clip bounds set for {len(linears)} linears")
 
-    def _tell(self, step: int, progress: float, rounding: bool) -> None:
-        elapsed = time.monotonic() - self.started
-        parts = [f"{kind} {torch.stack(values[-50:]).mean().item():.3f}" for kind, values in sorted(self.losses.items())]
+    def _tell(self, progress: float, rounding: bool) -> None:
+        elapsed = self._elapsed()
+        means = {kind: torch.stack(values[-50:]).mean().item() for kind, values in sorted(self.losses.items())}
+        if not all(math.isfinite(mean) for mean in means.values()):
+            raise SystemExit(f"training broke at step {self.step}: {means}")
+        parts = [f"{kind} {mean:.3f}" for kind, mean in means.items()]
         left = elapsed / max(progress, 1e-6) * (1 - progress)
-        say(f"step {step:6}  {elapsed:5.0f} s, {left:4.0f} s left  loss: {', '.join(parts)}{'  rounded' if rounding else ''}")
+        say(f"step {self.step:6}  {elapsed:5.0f} s, {left:4.0f} s left  loss: {', '.join(parts)}{'  rounded' if rounding else ''}")
         for values in self.losses.values():
             del values[:-50]
 
