@@ -17,6 +17,7 @@ import speech
 import storage
 from batches import Tokens
 from chat import call_text
+from gguf_file import GgufFile
 from media import Media
 from talk import Conversation
 
@@ -40,6 +41,9 @@ def run(checkpoint: Path, gguf: Path | None, speech_file: Path | None, out: Path
     clips = speech.Clips.load(speech_file) if speech_file else None
     model, media = model_file.load(checkpoint, tokens.tokenizer), Media(clips, device)
     if gguf is not None:
+        numbers = tokens.tokenizer.get_vocab()
+        if GgufFile(gguf).metadata["tokenizer.ggml.tokens"] != sorted(numbers, key=numbers.get):
+            raise SystemExit(f"{gguf} has another vocabulary than {checkpoint}: the texts have changed since it was made")
         formats = gguf_weights.put_into(model, gguf)
         other = [f"{name}: {kind}" for name, kind in formats.items() if kind != storage.format_of(name, _dimensions(model, name))]
         print(f"weights of {gguf}: {len(formats)} tensors; {len(other)} in another format than trained for {other[:4]}", flush=True)

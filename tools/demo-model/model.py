@@ -5,17 +5,22 @@ import shutil
 from pathlib import Path
 
 import torch
-from transformers import Gemma4Config, Gemma4ForConditionalGeneration
+from transformers import Gemma4AudioModel, Gemma4Config, Gemma4ForConditionalGeneration
 
 import shape
 from names import gguf_name
 from storage import format_of
 
 
+# The audio tower computes its attention itself, but the name decides what kind of mask it is given. Versions that offer "sdpa" for
+# it need that: their "eager" gives it a mask that means the opposite.
+_ATTENTION = {"": "sdpa", "text_config": "sdpa", "vision_config": "sdpa", "audio_config": "sdpa" if Gemma4AudioModel._supports_sdpa else "eager"}
+
+
 def build(tokenizer, seed: int = 1) -> Gemma4ForConditionalGeneration:
     torch.manual_seed(seed)
     config = Gemma4Config(**{k: v for k, v in shape.config(tokenizer.get_vocab(), tokenizer.get_vocab_size()).items() if k not in ("architectures", "model_type")})
-    config._attn_implementation = "sdpa"
+    config._attn_implementation = _ATTENTION
     model = Gemma4ForConditionalGeneration(config).float()
     _start(model)
     return model
@@ -73,4 +78,4 @@ def load(folder: Path, tokenizer=None) -> Gemma4ForConditionalGeneration:
     """The checkpoint; where there is none, a model of that shape, for weights that come from a GGUF file."""
     if not (folder / "model.safetensors").exists():
         return build(tokenizer).eval()
-    return Gemma4ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()
+    return Gemma4ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32, attn_implementation=_ATTENTION).eval()
