@@ -75,10 +75,10 @@ def main() -> None:
             export.run(checkpoint, gguf, options.rullama)
         elif stage == "evaluate":
             import evaluate
-            evaluate.run(_checkpoint(checkpoint, tokenizer), gguf, speech_file, out, _device(), scale)
+            evaluate.run(_checkpoint(checkpoint, tokenizer, gguf), gguf, speech_file, out, _device(), scale)
         elif stage == "goldens":
             import goldens
-            goldens.run(_checkpoint(checkpoint, tokenizer), gguf, speech_file, out / "goldens", scale)
+            goldens.run(_checkpoint(checkpoint, tokenizer, gguf), gguf, speech_file, out / "goldens", scale)
         elif stage == "card":
             import card
             device = (out / "device.txt").read_text(encoding="utf-8") if (out / "device.txt").exists() else "one GPU"
@@ -98,9 +98,15 @@ def _speech(path: Path | None, small: bool) -> None:
     print(f"{path}: {path.stat().st_size:,} bytes")
 
 
-def _checkpoint(checkpoint: Path, tokenizer: Path) -> Path:
-    """The checkpoint, or where only the file is left, the folder with the tokenizer: the weights are the file's anyway."""
-    return checkpoint if (checkpoint / "tokenizer.json").exists() else tokenizer
+def _checkpoint(checkpoint: Path, tokenizer: Path, gguf: Path) -> Path:
+    """The checkpoint; where only the file is left, a folder with the file's own tokenizer: the weights are the file's anyway."""
+    if (checkpoint / "tokenizer.json").exists():
+        return checkpoint
+    if not (tokenizer / "tokenizer.json").exists():
+        import vocabulary
+        full = vocabulary.FullVocabulary(gguf)
+        vocabulary.write(full, full.tokens, tokenizer)
+    return tokenizer
 
 
 def _device():

@@ -35,7 +35,7 @@ class FullVocabulary:
         self.ranks = {}
         for rank, merge in enumerate(self.merges):
             self.ranks.setdefault(merge, rank)
-        self.chat_template: str = metadata["tokenizer.chat_template"]
+        self.chat_template: str = metadata.get("tokenizer.chat_template", "")
 
     def split(self, text: str) -> tuple[list[str], set[str]]:
         """The tokens of a text without specials, and all tokens that occurred on the way."""
