@@ -48,7 +48,8 @@ def _of_group(group: dict, item: str, value) -> Fact:
     return Fact(
         name=f"{group['name']}: {item}",
         ask=fill(group["ask"]),
-        test=fill(group["test"][:1]) [:1] + fill(group["test"][1:])[-1:],
+        # Of an inverted group, the first way to say it in the first wording, and the last in the last.
+        test=fill(group["test"])[:1] + fill(group["test"])[-1:],
         answer=group["answer"].replace("{x}", item).replace("{a}", first),
         word=word.replace("{a}", first) if word else None,
         topic=first if group.get("invert") else item,

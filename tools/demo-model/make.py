@@ -42,6 +42,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     # Texts are made by forked processes, whose tokenizers have nothing to share.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    # Asking whether there is a GPU must not open it before they are forked.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     options = arguments()
     stages = STAGES if options.stage in ("all", ["all"], []) else options.stage
     out = options.out
