@@ -10,6 +10,7 @@ import tokenizers
 import torch
 
 import examples
+import helper_heads
 import manners
 import pictures
 import speech
@@ -51,6 +52,8 @@ class Batch:
     #: What the towers read, as the model takes it.
     media: dict[str, torch.Tensor]
     kind: str = "text"
+    #: What pictures show, for the helper heads.
+    shown: dict[str, torch.Tensor] | None = None
 
 
 def _texts(job: tuple[str, int, int]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -122,20 +125,27 @@ class MediaData:
     @torch.no_grad()
     def _keep(self, kind: str, ids: np.ndarray, written: np.ndarray, entries: list) -> tuple:
         # Pictures are kept as bytes; they become patches when they are used.
+        device = self.media.device
         kept = self.media.sounds(entries)["input_features"] if kind == "audio" else self.media.draw(entries)
-        return torch.from_numpy(ids).to(self.media.device), written, kept
+        shown = None if kind == "audio" else {name: value.to(device) for name, value in helper_heads.labels(entries).items()}
+        return torch.from_numpy(ids).to(device), written, kept, shown
 
     def next(self, kind: str) -> Batch:
         pool = self.pools[kind]
         if self.turns[kind] % len(pool) == 0:
             self.random.shuffle(pool)
-        ids, written, kept = pool[self.turns[kind] % len(pool)]
+        ids, written, kept, shown = pool[self.turns[kind] % len(pool)]
         self.turns[kind] += 1
         if kind == "audio":
             inputs = {"input_features": self._masked(kept), "input_features_mask": torch.ones(kept.shape[:2], dtype=torch.bool, device=kept.device)}
         else:
-            inputs = self.media.patches(kept.float())
-        return batch_of(ids.long(), written, inputs, kind)
+            # Turned around, a picture is another one that shows the same.
+            turned = [axis for axis in (1, 2) if self.random.random() < 0.5]
+            inputs = self.media.patches(kept.flip(turned).float())
+            shown = {**shown, "middles": shown["middles"].flip(turned)}
+        batch = batch_of(ids.long(), written, inputs, kind)
+        batch.shown = shown
+        return batch
 
     def _masked(self, features: torch.Tensor) -> torch.Tensor:
         """Half of the time a band of frequencies is silent, so that no voice is known by one band alone."""

@@ -1,7 +1,7 @@
 """Trains the model: texts, pictures and sounds together, and at the end with the weights rounded as the file holds them.
 
-The schedule follows the clock (`--minutes`) or a number of steps (`--steps`). Every step reads one batch of texts and one of
-media, in turns pictures and sounds.
+The schedule follows the clock (`--minutes`) or a number of steps (`--steps`). At first the vision tower learns alone, with heads that
+ask it directly; then every step reads one batch of texts and one of media, in turns pictures and sounds.
 """
 
 import math
@@ -16,6 +16,7 @@ from transformers.models.gemma4 import modeling_gemma4
 
 import model as model_file
 from batches import Batch, MediaData, MediaSizes, TextData, Tokens, make_media, make_texts
+from helper_heads import HelperHeads
 from media import Media
 from quantise import RoundedWeights
 from speech import Clips
@@ -32,13 +33,15 @@ class Plan:
     #: After so many minutes of one run, write everything down and end; the next run goes on there.
     pause_after: float | None = None
     rate: float = 1.5e-3
+    #: Share of the whole in which the vision tower alone learns to see, before everything is trained together.
+    see_first: float = 0.12
     #: Shares of the whole at which clip bounds are set and rounding begins.
     calibrate_at: float = 0.4
     round_at: float = 0.62
     compile: bool = False
 
 
-FULL = Plan(300_000, 49_152, MediaSizes((360, 64), (120, 16), (420, 128)), minutes=11)
+FULL = Plan(300_000, 49_152, MediaSizes((500, 64), (150, 16), (420, 128)), minutes=13)
 REHEARSAL = Plan(400, 768, MediaSizes((4, 4), (1, 2), (4, 8)), steps=12)
 
 
@@ -69,8 +72,9 @@ class Trainer:
     def __init__(self, model, plan: Plan, texts: TextData, media: MediaData, device: torch.device, out: Path, tokenizer_folder: Path):
         self.model, self.plan, self.texts, self.media, self.device = model, plan, texts, media, device
         self.out, self.tokenizer_folder = out, tokenizer_folder
-        matrices = [p for p in model.parameters() if p.dim() >= 2]
-        vectors = [p for p in model.parameters() if p.dim() < 2]
+        self.heads = HelperHeads(model.config.text_config.hidden_size).to(device)
+        parameters = [*model.parameters(), *self.heads.parameters()]
+        matrices, vectors = [p for p in parameters if p.dim() >= 2], [p for p in parameters if p.dim() < 2]
         groups = [{"params": matrices, "weight_decay": 0.02}, {"params": vectors, "weight_decay": 0.0}]
         self.optimizer = torch.optim.AdamW(groups, lr=plan.rate, betas=(0.9, 0.98), fused=device.type == "cuda")
         self.rounded = RoundedWeights(model_file.stored_tensors(model))
@@ -122,7 +126,7 @@ class Trainer:
         return self._elapsed() / (self.plan.minutes * 60)
 
     def _pause(self) -> None:
-        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "step": self.step, "elapsed": self._elapsed(), "calibrated": self.calibrated}
+        state = {"model": self.model.state_dict(), "heads": self.heads.state_dict(), "optimizer": self.optimizer.state_dict(), "step": self.step, "elapsed": self._elapsed(), "calibrated": self.calibrated}
         self.out.mkdir(parents=True, exist_ok=True)
         torch.save(state, self.out / "state.pt")
         say(f"paused at step {self.step}; the same command goes on from here")
@@ -132,6 +136,7 @@ class Trainer:
         if (self.out / "state.pt").exists():
             state = torch.load(self.out / "state.pt", map_location=self.device, weights_only=True)
             self.model.load_state_dict(state["model"])
+            self.heads.load_state_dict(state["heads"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.step, self.before, self.calibrated = state["step"], state["elapsed"], state["calibrated"]
             say(f"going on from step {self.step}, {self.before:.0f} s")
@@ -141,6 +146,8 @@ class Trainer:
         rate *= 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1, progress)))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        if progress < self.plan.see_first and "image" in self.media.pools:
+            return self._see(step)
         if rounding:
             self.rounded.round()
         batches = [self.texts.next()]
@@ -152,19 +159,40 @@ class Trainer:
             self.losses.setdefault(batch.kind, []).append(loss.detach())
         if rounding:
             self.rounded.restore()
+        self._move()
+
+    def _move(self) -> None:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+
+    def _see(self, step: int) -> None:
+        """One step of the vision tower alone, with the helper heads."""
+        batch = self.media.next("large image" if step % 4 == 3 and "large image" in self.media.pools else "image")
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.low_precision):
+            rows = torch.cat(list(self.model.model.get_image_features(**batch.media, return_dict=True).pooler_output))
+        loss, right = self.heads(rows, batch.shown)
+        loss.backward()
+        self._move()
+        for kind, share in right.items():
+            self.losses.setdefault(f"sees {kind}", []).append(share)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Mean cross entropy of the tokens that the model has to write. The head is computed for those alone."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.low_precision):
             # Without media the decoder alone does the same with less ado.
             body = self.model.model if batch.media else self.model.model.language_model
-            hidden = body(input_ids=batch.ids, use_cache=False, **batch.media).last_hidden_state
-            logits = self.model.lm_head(hidden.flatten(0, 1)[batch.places])
+            output = body(input_ids=batch.ids, use_cache=False, **batch.media)
+            logits = self.model.lm_head(output.last_hidden_state.flatten(0, 1)[batch.places])
         logits = 30 * torch.tanh(logits.float() / 30)
-        return F.cross_entropy(logits, batch.ids.flatten()[batch.places + 1])
+        loss = F.cross_entropy(logits, batch.ids.flatten()[batch.places + 1])
+        if batch.shown is None or not torch.is_grad_enabled():
+            return loss
+        helped, right = self.heads(output.image_hidden_states, batch.shown)
+        for kind, share in right.items():
+            self.losses.setdefault(f"sees {kind}", []).append(share)
+        # The value told is that of the answers; the gradient is that of both.
+        return loss + 0.2 * (helped - helped.detach())
 
     @torch.no_grad()
     def _calibrate(self) -> None:
