@@ -1,3 +1,3 @@
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({ test: { include: ["test/unit/**/*.test.ts"] } });
+export default defineConfig({ test: { include: ["test/unit/**/*.test.ts"], testTimeout: 60_000 } });

@@ -29,9 +29,11 @@ const BROWSERS = {
       "C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe",
     ],
     install: "apt-get install chromium",
-    async launch(executablePath) {
+    async launch(executablePath, profile) {
       const { chromium } = await import("playwright-core");
-      return chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
+      const options = { executablePath, args: CHROMIUM_FLAGS };
+      // A browser on a profile of its own is headless by the flag above alone, which is the whole browser.
+      return profile ? chromium.launchPersistentContext(profile, { ...options, headless: false }) : chromium.launch(options);
     },
   },
   firefox: {
@@ -43,7 +45,7 @@ const BROWSERS = {
     ],
     install: "apt-get install firefox-esr libvulkan1 mesa-vulkan-drivers",
     // Playwright drives only a Firefox that it has patched; puppeteer drives the one that people use.
-    async launch(executablePath) {
+    async launch(executablePath, userDataDir) {
       const { default: puppeteer } = await import("puppeteer-core");
       const extraPrefsFirefox = {
         "dom.webgpu.enabled": true,
@@ -52,7 +54,8 @@ const BROWSERS = {
         // Some containers forbid what the sandbox is made of, and the only page is ours.
         "security.sandbox.content.level": 0,
       };
-      return puppeteer.launch({ browser: "firefox", executablePath, extraPrefsFirefox, protocolTimeout: 600_000 });
+      const options = { executablePath, extraPrefsFirefox, protocolTimeout: 600_000 };
+      return puppeteer.launch({ browser: "firefox", ...options, ...(userDataDir ? { userDataDir } : {}) });
     },
   },
 };
@@ -65,8 +68,11 @@ export function advice(name) {
   return BROWSERS[name].install;
 }
 
-/** Starts a browser. It ends with this process, and nothing that it wrote is left. */
-export async function start(name) {
+/**
+ * Starts a browser. It ends with this process, and nothing that it wrote is left, but in the folder `profile` if one is
+ * given: started on that again, it has everything that it kept.
+ */
+export async function start(name, profile) {
   const { programs, install, launch } = BROWSERS[name];
   const program = find(programs);
   if (!program) {
@@ -80,7 +86,7 @@ export async function start(name) {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => process.exit(1));
   }
-  return { browser: await launch(program), program };
+  return { browser: await launch(program, profile), program };
 }
 
 /** The first program there is, looked for as a shell does. */

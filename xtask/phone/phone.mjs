@@ -119,7 +119,10 @@ async function walk(session, options) {
 
 async function openPage(session, options) {
   const start = performance.now();
-  await session.open(options.page);
+  // A phone has no console to look at: the app reports its errors to the server, where the walk finds them.
+  const reporting = new URL(options.page);
+  reporting.searchParams.set("report", "1");
+  await session.open(reporting.href);
   // Where only what follows the # differs, the page stays as it is.
   if (await session.run(page.mark)) {
     await reload(session);

@@ -1,9 +1,10 @@
-//! The project's own commands: `cargo xtask run`, `test`, `web`, `phone`, `fuzz`, `goldens`.
+//! The project's own commands: `cargo xtask run`, `test`, `web`, `bench-page`, `phone`, `fuzz`, `goldens`.
 //!
 //! `run` and `test` first install what is missing, so that a new machine needs nothing but Rust, a C compiler, Node
 //! and Python.
 
 mod app;
+mod bench_page;
 mod fuzz;
 mod goldens;
 mod phone;
@@ -20,17 +21,20 @@ The project's own commands
 
 Usage: cargo xtask <COMMAND>
 
-  run [ARGUMENTS]   build the web app and rullama, and serve the one with the other; with arguments,
-                    start rullama with them
+  run [FLAGS]       build the web app and rullama, and serve the one with the other; flags are those of
+                    `rullama serve`, and --open if there are none
+  run ARGUMENTS     build rullama and start it with them; for `serve`, build the web app first
   test              check format, lints, tests, documentation, the wasm build, and everything in browsers
   web               build the npm package, packages/npm/dist, with the engine as wasm
+  bench-page [FILE.gguf] [FLAGS]
+                    serve the page that measures a model in a browser; flags are those of `rullama serve`
   phone --driver URL [--page URL] [--model NAME|URL] [--say TEXT] [--keep] [--clean] [--screenshot FILE]
                     [--timeout SECONDS]
                     open the app in a phone's browser over WebDriver, load a model, say something, and print
                     the answer, its speed and what was logged; `phone --help` says the rest
   fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
   goldens           say how the test data were made, and check that they are untouched
-  setup             only install what is missing
+  setup             only install what is missing, for `test` and so for all others
 ";
 
 fn main() -> ExitCode {
@@ -38,11 +42,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         // The second pair of dashes is cargo's custom, not an argument of ours.
-        ["run"] | ["run", "--"] => setup::install() && run::run(&[]),
-        // What cargo builds alone needs no set-up.
         ["run", "--", rest @ ..] | ["run", rest @ ..] => run::run(rest),
         ["test"] => tests::run(),
-        ["web"] => setup::install() && web::build(),
+        ["web"] => setup::for_web() && web::build(),
+        ["bench-page", rest @ ..] => bench_page::run(rest),
         ["phone", "--", rest @ ..] | ["phone", rest @ ..] => return ExitCode::from(phone::run(rest)),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
@@ -50,7 +53,7 @@ fn main() -> ExitCode {
             Err(_) => return usage(&format!("`{seconds}` is not a number of seconds")),
         },
         ["goldens"] => goldens::run(),
-        ["setup"] => setup::install(),
+        ["setup"] => setup::for_tests(),
         ["help" | "--help" | "-h"] | [] => {
             shell::say(HELP);
             true

@@ -2,11 +2,7 @@
 //!
 //! Looking is quick and changes nothing, so this runs before every command.
 
-use std::{
-    fs,
-    io::IsTerminal as _,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::IsTerminal as _, path::Path};
 
 use crate::shell::{complain, output, root, run, say};
 
@@ -14,15 +10,57 @@ use crate::shell::{complain, output, root, run, say};
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
 pub(crate) const WASI: &str = "wasm32-wasip1";
 
-/// A Vulkan driver in software, two browsers with WebGPU, and what drives the first of them as a phone is driven.
-const PACKAGES: [&str; 5] =
-    ["libvulkan1", "mesa-vulkan-drivers", "chromium", "chromium-driver", "firefox-esr"];
+/// The oldest Node that everything here runs on.
+const OLDEST_NODE: u32 = 20;
 
-/// Installs what is missing. False when something is missing that no command can do without.
-pub(crate) fn install() -> bool {
+/// What starts a GPU, and one in software where there is no other.
+const DRIVERS: [&str; 2] = ["libvulkan1", "mesa-vulkan-drivers"];
+
+/// Two browsers with WebGPU, and what drives the first of them as a phone is driven.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-driver", "firefox-esr"];
+
+/// Installs what the npm package is built with. False when something of it is missing.
+pub(crate) fn for_web() -> bool {
+    node() && target(WASM) && npm_packages(&["packages/npm"])
+}
+
+/// Installs what building and serving the app takes. False when something of it is missing. A browser is the user's own.
+pub(crate) fn for_running() -> bool {
+    if !(node() && target(WASM) && npm_packages(&["packages/npm", "packages/app"])) {
+        return false;
+    }
+    // Programs start without, and say that there is no GPU.
+    if has_apt() {
+        system_packages(&DRIVERS);
+    }
+    true
+}
+
+/// Installs what the tests need besides. False when something is missing that no test can do without.
+pub(crate) fn for_tests() -> bool {
     let targets = [WASM, WASI].into_iter().all(target);
-    system_packages();
-    targets && npm_packages()
+    if has_apt() {
+        system_packages(&[&DRIVERS[..], &BROWSERS].concat());
+    } else {
+        advise_other_systems();
+    }
+    // What drives the browsers is no package of ours.
+    node() && targets && npm_packages(&["packages/npm", "packages/app", "xtask/browser"])
+}
+
+/// Whether there is Node, which set-up cannot install.
+fn node() -> bool {
+    let found = output(&["node", "--version"]);
+    let major = |version: &str| version.trim().trim_start_matches('v').split('.').next()?.parse::<u32>().ok();
+    let there = found.as_deref().and_then(major).is_some_and(|major| major >= OLDEST_NODE);
+    if !there {
+        let found = found.map_or("is not installed".to_owned(), |version| format!("is {}", version.trim()));
+        complain(&format!(
+            "error: Node {OLDEST_NODE} or later builds the web app and its package; here it {found}\n\n\
+             hint: install it, by `sudo apt-get install nodejs npm` or from https://nodejs.org"
+        ));
+    }
+    there
 }
 
 /// A target of the Rust toolchain.
@@ -38,33 +76,41 @@ fn target(target: &str) -> bool {
     false
 }
 
-/// Packages of Debian or Ubuntu; on another system, what to install instead.
-fn system_packages() {
-    if output(&["apt-get", "--version"]).is_none() {
-        if cfg!(target_os = "linux") {
-            say(
-                "note: this is no Debian or Ubuntu. Tests on the GPU and in browsers need a Vulkan driver, Chromium \
-                 with chromedriver and Firefox:\n  \
-                 Fedora   sudo dnf install vulkan-loader mesa-vulkan-drivers chromium chromedriver firefox\n  \
-                 Arch     sudo pacman -S vulkan-icd-loader vulkan-swrast chromium firefox",
-            );
-        } else if cfg!(target_os = "macos") {
-            let apps = ["Google Chrome", "Firefox"].map(|name| format!("/Applications/{name}.app"));
-            let driver = output(&["chromedriver", "--version"]).is_some();
-            if !driver || !apps.iter().all(|app| Path::new(app).exists()) {
-                say("note: tests in browsers need all of these:\n  \
-                     brew install --cask google-chrome chromedriver firefox");
-            }
-        } else if cfg!(windows) {
+/// Whether this system has Debian's packages.
+fn has_apt() -> bool {
+    output(&["apt-get", "--version"]).is_some()
+}
+
+/// Says what the tests need where set-up cannot install it.
+fn advise_other_systems() {
+    if cfg!(target_os = "linux") {
+        say(
+            "note: this is no Debian or Ubuntu. Tests on the GPU and in browsers need a Vulkan driver, Chromium \
+             with chromedriver and Firefox:\n  \
+             Fedora   sudo dnf install vulkan-loader mesa-vulkan-drivers chromium chromedriver firefox\n  \
+             Arch     sudo pacman -S vulkan-icd-loader vulkan-swrast chromium firefox",
+        );
+    } else if cfg!(target_os = "macos") {
+        let apps = ["Google Chrome", "Firefox"].map(|name| format!("/Applications/{name}.app"));
+        let driver = output(&["chromedriver", "--version"]).is_some();
+        if !driver || !apps.iter().all(|app| Path::new(app).exists()) {
             say("note: tests in browsers need all of these:\n  \
-                 winget install Google.Chrome Chromium.ChromeDriver Mozilla.Firefox");
+                 brew install --cask google-chrome chromedriver firefox");
         }
-        return;
+    } else if cfg!(windows) {
+        say("note: tests in browsers need all of these:\n  \
+             winget install Google.Chrome Chromium.ChromeDriver Mozilla.Firefox");
     }
-    let missing: Vec<&str> = PACKAGES.into_iter().filter(|package| !is_installed(package)).collect();
+}
+
+/// Installs packages of Debian or Ubuntu.
+fn system_packages(packages: &[&str]) {
+    let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
     // What could not be had the last time is not asked for again each time.
     let given_up = root().join("target/packages-not-found");
-    if missing.is_empty() || fs::read_to_string(&given_up).is_ok_and(|list| list == missing.join(" ")) {
+    let known = fs::read_to_string(&given_up).unwrap_or_default();
+    let known: Vec<&str> = known.split_whitespace().collect();
+    if missing.iter().all(|package| known.contains(package)) {
         return;
     }
     let is_root = output(&["id", "-u"]).is_some_and(|user| user.trim() == "0");
@@ -98,13 +144,14 @@ fn is_installed(package: &str) -> bool {
         .is_some_and(|status| status == "installed")
 }
 
-/// The packages of every folder that has a lock file, where they are older than that.
-fn npm_packages() -> bool {
-    lock_files().iter().all(|lock| {
-        let folder = lock.parent().unwrap_or(lock);
+/// The packages that the lock files of these folders name, where what is installed is older than the lock file.
+fn npm_packages(folders: &[&str]) -> bool {
+    folders.iter().map(|folder| root().join(folder)).all(|folder| {
         let installed = folder.join("node_modules/.package-lock.json");
         let time = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
-        if time(&installed).is_some_and(|installed| Some(installed) >= time(lock)) {
+        if time(&installed)
+            .is_some_and(|installed| Some(installed) >= time(&folder.join("package-lock.json")))
+        {
             return true;
         }
         let folder = folder.display().to_string();
@@ -112,11 +159,4 @@ fn npm_packages() -> bool {
         // these. What is in the lock file is installed as it says, and it stays as it is.
         run(&["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", &folder])
     })
-}
-
-fn lock_files() -> Vec<PathBuf> {
-    let packages = fs::read_dir(root().join("packages")).into_iter().flatten().flatten();
-    // What drives the browsers in tests is no package of ours.
-    let folders = packages.map(|entry| entry.path()).chain([root().join("xtask/browser")]);
-    folders.map(|folder| folder.join("package-lock.json")).filter(|path| path.is_file()).collect()
 }

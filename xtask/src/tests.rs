@@ -39,7 +39,7 @@ pub(crate) fn run() -> bool {
     let libraries: Vec<&str> = LIBRARIES.iter().flat_map(|name| ["--package", name]).collect();
     let deny = ["--", "--deny", "warnings"];
 
-    if !setup::install() {
+    if !setup::for_tests() {
         tally.failed += 1;
         tally.broken.push("set-up".to_owned());
     }
@@ -103,7 +103,10 @@ pub(crate) fn run() -> bool {
         let app = ["--prefix", "packages/app"];
         tally.check("app", &[&["npm", "run", "build"], &app[..]].concat(), &[]);
         tally.check("app's own tests", &[&["npm", "test"], &app[..]].concat(), &[]);
-        tally.check("app in Chromium and Firefox", &[&["npm", "run", "e2e"], &app[..]].concat(), &[]);
+        // From the server that the tests above have built.
+        let server = root().join("target/debug/rullama").display().to_string();
+        let e2e = ["npm", "run", "e2e", "--prefix", "packages/app", "--", "--server", &server];
+        tally.check("app in Chromium and Firefox", &e2e, &[]);
         tally.check("phone over WebDriver", &["node", "xtask/phone/test.mjs"], &[]);
     }
 

@@ -74,7 +74,7 @@ fn optimise(wasm: &Path) -> bool {
 }
 
 /// Removes what an earlier build left, which may have had other files.
-fn clear(folder: &Path) -> bool {
+pub(crate) fn clear(folder: &Path) -> bool {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             complain(&format!("{} cannot be removed: {error}", folder.display()));
@@ -84,16 +84,23 @@ fn clear(folder: &Path) -> bool {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> bool {
-    let files = || -> io::Result<()> {
+/// Copies what is in a folder, and in the folders in it.
+pub(crate) fn copy(from: &Path, to: &Path) -> bool {
+    fn files(from: &Path, to: &Path) -> io::Result<()> {
         fs::create_dir_all(to)?;
         for entry in fs::read_dir(from)? {
             let path = entry?.path();
-            fs::copy(&path, to.join(path.file_name().unwrap_or_default()))?;
+            let target = to.join(path.file_name().unwrap_or_default());
+            if path.is_dir() {
+                files(&path, &target)?;
+            } else {
+                fs::copy(&path, target)?;
+            }
         }
         Ok(())
-    };
-    files().inspect_err(|error| complain(&format!("{} cannot be copied: {error}", from.display()))).is_ok()
+    }
+    let copied = files(from, to);
+    copied.inspect_err(|error| complain(&format!("{} cannot be copied: {error}", from.display()))).is_ok()
 }
 
 /// Prints the size of the wasm file, which may not be too large.
@@ -111,4 +118,19 @@ fn report(wasm: &Path) -> bool {
         complain("the wasm file is too large");
     }
     compressed <= MOST_BYTES
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    /// What is published has its licences with it; npm packs no links.
+    #[test]
+    fn the_package_has_the_project_s_licences() {
+        for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let read =
+                |folder: &str| fs::read(root().join(folder).join(name)).expect("a licence can be read");
+            assert!(read("") == read("packages/npm"), "packages/npm/{name} is not the project's");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
     value_parser,
 };
+use rullama_convert::TensorRule;
 use rullama_gpu::Residency;
 use rullama_synth::{LARGEST_VOCABULARY, Mix, Preset, SMALLEST_VOCABULARY};
 
@@ -112,6 +113,16 @@ pub(crate) enum Command {
     /// weights that keep its numbers in sane ranges; the text it writes is noise. The tiny presets have the
     /// same structure in a few megabytes. The same arguments always give the same bytes.
     Synth(SynthArguments),
+    /// Convert a Hugging Face checkpoint of Gemma 4 to a GGUF file
+    ///
+    /// The folder holds config.json, model.safetensors (or several files with model.safetensors.index.json),
+    /// tokenizer.json and, if there are any, tokenizer_config.json, chat_template.jinja, generation_config.json and
+    /// preprocessor_config.json. The decoder and the towers for images and sound go into one file, named as in the
+    /// files that Ollama publishes. Weights are streamed: memory does not grow with the checkpoint. Every tensor is
+    /// checked against config.json first, and the file appears under its name when it is whole.
+    ///
+    /// Rows that are no whole blocks of a format get another: q5_0 for q4_k, q8_0 for q6_k, or else f16.
+    Convert(ConvertArguments),
 }
 
 impl Command {
@@ -231,6 +242,31 @@ pub(crate) struct SynthArguments {
     /// Add what makes soft tokens of images and sound, as in the files that Ollama publishes
     #[arg(long)]
     pub(crate) towers: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArguments {
+    /// The checkpoint's folder
+    pub(crate) folder: PathBuf,
+    /// The file to write
+    #[arg(value_name = "OUTPUT.gguf")]
+    pub(crate) output: PathBuf,
+    /// How weights are stored; norms and scales stay f32, and towers f16 and bf16 where these are not
+    #[arg(long, default_value = "q4_k_m", value_parser = mix_parser(), ignore_case = true)]
+    pub(crate) format: Mix,
+    /// How tensors with such names are stored instead, * standing for any text, as in 'v.*=q8_0'; may be given several
+    /// times, and the last that fits a name counts. What stays f32 is only changed by its whole name
+    #[arg(long, value_name = "PATTERN=FORMAT")]
+    pub(crate) tensor: Vec<TensorRule>,
+    /// Leave out what makes soft tokens of images and sound; llama.cpp reads text models without them only
+    #[arg(long)]
+    pub(crate) text_only: bool,
+    /// What the file calls the model [default: the name of the folder]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 fn preset_parser() -> impl TypedValueParser<Value = Preset> {

@@ -30,6 +30,7 @@ pub(crate) async fn load(
     let mut options = LoadOptions::default().prompts(opened.prompt_variant());
     options.context = arguments.context.or(own_context);
     arguments.memory.apply(&mut options, backend);
+    opened.check(options.context)?;
     match backend {
         BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
         BackendChoice::Gpu => {
@@ -198,6 +199,12 @@ fn random_seed() -> u64 {
 /// Milliseconds since `start`.
 pub(crate) fn milliseconds(since: Duration) -> f64 {
     (since.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// A clock that tells the seconds since it was made.
+pub(crate) fn clock() -> impl Fn() -> f64 {
+    let started = Instant::now();
+    move || started.elapsed().as_secs_f64()
 }
 
 /// A clock that tells the time since it was last asked.

@@ -3,10 +3,11 @@
 use std::{error::Error, fmt, io};
 
 use rullama_chat::ChatError;
+use rullama_convert::ConvertError;
 use rullama_engine::{EngineError, OptionError};
 use rullama_gemma::GemmaError;
 use rullama_gguf::{HeaderError, ModelError, SourceError, ollama::StoreError};
-use rullama_gpu::GpuError;
+use rullama_gpu::{Bound, GpuError};
 use rullama_tokenizer::TokenizerError;
 
 /// A failed command.
@@ -17,12 +18,14 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// What can be done besides, where the command has `--backend`.
     backend_hint: Option<&'static str>,
+    /// The library's own short name for it; empty for failures of this program.
+    code: &'static str,
     status: u8,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: None, hint: None, backend_hint: None, status: 1 }
+        Self { message: message.into(), cause: None, hint: None, backend_hint: None, code: "", status: 1 }
     }
 
     pub(crate) fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
@@ -61,13 +64,29 @@ impl Failure {
 
     /// A failure from a library's error, with what to do about it.
     fn of(error: impl Error + 'static, hint: Option<String>) -> Self {
-        Self { message: chain(&error), cause: None, hint, backend_hint: None, status: 1 }
+        Self { hint, ..Self::new(chain(&error)) }
     }
 
     /// A failure of the GPU, with what to do about it.
-    fn of_step(error: impl Error + 'static, code: &str) -> Self {
+    fn of_step(error: impl Error + 'static, code: &'static str) -> Self {
         let (hint, backend_hint) = step_hints(code);
-        Self { backend_hint, ..Self::of(error, hint.map(str::to_owned)) }
+        Self { backend_hint, code, ..Self::of(error, hint.map(str::to_owned)) }
+    }
+
+    /// Gives advice in the words of `bench`, where the context follows from what is measured unless it is given.
+    pub(crate) fn of_measuring(self, context_given: bool, memory_given: bool) -> Self {
+        let hint = match (self.code.split_once('.'), context_given) {
+            (Some(("context", "overflow")), true) => {
+                "leave out --context, and it is as large as it has to be; or give a larger one"
+            }
+            (Some(("context", _)), false) => "give a smaller --depth, --prompt or --generate",
+            (Some(("memory", _)), false) if memory_given => {
+                "a larger --gpu-memory, a smaller --depth or --kv q8 makes it fit"
+            }
+            (Some(("memory", _)), false) => "a smaller --depth or --kv q8 needs less memory",
+            _ => return self,
+        };
+        Self { hint: Some(hint.to_owned()), ..self }
     }
 }
 
@@ -146,6 +165,13 @@ impl From<ChatError> for Failure {
     }
 }
 
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
+        let hint = convert_hint(&error);
+        Self::of(error, hint.map(str::to_owned))
+    }
+}
+
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
         Self::of(error, Some("`rullama generate --help` describes the options".to_owned()))
@@ -197,13 +223,31 @@ impl From<EngineError> for Failure {
             EngineError::Step { code, .. } if code.starts_with("input.") => {
                 Some("`rullama tokenize` shows the ids of a text".to_owned())
             }
-            EngineError::Step { code, .. } => {
-                let code = *code;
-                return Self::of_step(error, code);
+            EngineError::Step { code, source } => {
+                let (code, hint) = (*code, source.downcast_ref().and_then(budget_hint));
+                let failure = Self::of_step(error, code);
+                return Self { hint: hint.or(failure.hint), ..failure };
             }
             _ => None,
         };
-        Self::of(error, hint)
+        let code = error.code();
+        Self { code, ..Self::of(error, hint) }
+    }
+}
+
+/// What makes a model fit that does not: only `--gpu-memory` bounds the memory beforehand.
+fn budget_hint(error: &GpuError) -> Option<String> {
+    match error {
+        GpuError::OutOfBudget { bound: Bound::Memory { .. }, largest_context: None, .. } => {
+            Some("give a larger --gpu-memory".to_owned())
+        }
+        GpuError::OutOfBudget { bound: Bound::Memory { .. }, largest_context: Some(most), .. } => Some(
+            format!("give a larger --gpu-memory, or --context {most}; --kv q8 needs less memory as well"),
+        ),
+        GpuError::OutOfBudget { largest_context: Some(most), .. } => {
+            Some(format!("give --context {most}; --kv q8 needs less memory as well"))
+        }
+        _ => None,
     }
 }
 
@@ -272,6 +316,40 @@ fn header_hint(error: &HeaderError) -> Option<String> {
     })
 }
 
+fn convert_hint(error: &ConvertError) -> Option<&'static str> {
+    Some(match error {
+        ConvertError::MissingFile { .. } => {
+            "give the folder that was downloaded from Hugging Face, with config.json, tokenizer.json and all files of weights"
+        }
+        ConvertError::Json { .. } | ConvertError::TooLarge { .. } => "download the file again",
+        ConvertError::WrongLength { .. } | ConvertError::Safetensors { .. } => {
+            "the file is incomplete or damaged; download it again"
+        }
+        ConvertError::RepeatedTensor { .. } => "keep the files of one checkpoint only in the folder",
+        ConvertError::Architecture { .. } => "only Gemma 4 models can be converted",
+        ConvertError::Quantised { .. } => {
+            "convert the checkpoint that it was made from; --format quantises on the way"
+        }
+        ConvertError::MissingTensor { name } | ConvertError::UnknownTensor { name, .. }
+            if ["vision", "audio"].iter().any(|tower| name.contains(tower)) =>
+        {
+            "--text-only converts without what makes soft tokens of images and sound"
+        }
+        ConvertError::MissingTensor { .. } => {
+            "all files of weights that the index names must be in the folder"
+        }
+        ConvertError::UnknownTensor { .. } => {
+            "merge adapters into the model first; other changes to its structure cannot be converted"
+        }
+        ConvertError::WrongShape { .. } | ConvertError::TokenId { .. } | ConvertError::Tokenizer { .. } => {
+            "config.json, the tokenizer and the weights must be of one checkpoint"
+        }
+        ConvertError::WrongType { .. } => "save the model in bfloat16, float16 or float32",
+        ConvertError::UnusedRule { .. } => "`rullama inspect --tensors` lists the names of a converted file",
+        _ => return None,
+    })
+}
+
 fn store_hint(error: &StoreError) -> Option<String> {
     Some(match error {
         StoreError::ModelNotFound { name, .. } => {
@@ -298,4 +376,25 @@ fn store_hint(error: &StoreError) -> Option<String> {
         StoreError::Io { .. } => "check that you may read the store".to_owned(),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `bench` has a context of its own making, so it is told what that is made of.
+    #[test]
+    fn a_measurement_that_does_not_fit_is_told_what_to_change() {
+        let hint = |code, context_given, memory_given| {
+            let failure = Failure { code, ..Failure::new("").hint("as ever") };
+            failure.of_measuring(context_given, memory_given).hint.unwrap()
+        };
+        assert!(hint("context.too_large", false, false).contains("--depth"));
+        assert!(hint("context.overflow", true, false).contains("--context"));
+        assert!(hint("memory.too_large", false, true).contains("larger --gpu-memory"));
+        assert!(!hint("memory.exhausted", false, false).contains("--gpu-memory"));
+        for (code, context_given) in [("context.too_large", true), ("memory.too_large", true), ("", false)] {
+            assert_eq!(hint(code, context_given, true), "as ever");
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod failure;
 mod family;
 mod model;
 mod moment;
+mod new_file;
 mod output;
 mod request;
 mod server;

@@ -8,6 +8,8 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rullama_chat::Variant;
+use rullama_engine::EngineError;
+use rullama_gemma::Config;
 use rullama_gguf::{
     ByteSource, HttpSource, Model, SplitName,
     ollama::{Name, Store, StoredModel},
@@ -91,6 +93,15 @@ async fn open_address(url: &str) -> Result<Opened, Failure> {
 impl Opened {
     pub(crate) fn tokenizer(&self) -> Result<Tokenizer, Failure> {
         Ok(Tokenizer::from_gguf(self.model.header())?)
+    }
+
+    /// Refuses what the engine will refuse, before anybody waits for a GPU.
+    pub(crate) fn check(&self, context: Option<u32>) -> Result<(), Failure> {
+        let most = Config::read(&self.model)?.context_length;
+        match context {
+            Some(asked) if asked > most => Err(EngineError::ContextTooLarge { asked, most }.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses what is no Gemma 4 model, for commands that would not notice.

@@ -1,6 +1,9 @@
 //! Printing.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal as _, Write},
+};
 
 use serde::Serialize;
 
@@ -27,6 +30,22 @@ pub(crate) fn verbatim(bytes: &[u8]) -> io::Result<()> {
         output.write_all(b"\n")?;
     }
     output.flush()
+}
+
+/// Text of a model for a terminal: what could command the terminal is shown as a picture of itself instead. A model
+/// repeats what it has read, and that may move the cursor, rename the window or fill the clipboard.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let commands = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let picture = |c: char| match c {
+        // Unicode has pictures of the first 32 in their order, and of the one that deletes.
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),
+        '\x7f' => '\u{2421}',
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    Cow::Owned(text.chars().map(|c| if commands(c) { picture(c) } else { c }).collect())
 }
 
 /// A size as people read it: `3.2 GiB`.
@@ -73,6 +92,12 @@ pub(crate) fn table(rows: &[Vec<String>]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_of_a_text_commands_a_terminal() {
+        assert!(matches!(harmless("Größe:\t1\n"), Cow::Borrowed("Größe:\t1\n")));
+        assert_eq!(harmless("\x1b[2Ja\rb\x07\x7f\u{9b}1m\0"), "␛[2Ja␍b␇␡\u{fffd}1m␀");
+    }
 
     #[test]
     fn sizes_and_counts_are_short() {

@@ -1,22 +1,27 @@
-//! A reply on the terminal: the answer plain, thoughts and calls dimmed.
+//! A reply on the terminal: the answer plain, thoughts and calls dimmed. Elsewhere, in a pipe or a file, its very text.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal as _, Write},
+};
 
 use rullama_chat::Delta;
+
+use crate::output;
 
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Writes the parts of a reply as they come.
 pub(crate) struct TerminalWriter {
-    colours: bool,
+    terminal: bool,
     dimmed: bool,
     started: bool,
 }
 
 impl TerminalWriter {
     pub(crate) fn new() -> Self {
-        Self { colours: io::stdout().is_terminal(), dimmed: false, started: false }
+        Self { terminal: io::stdout().is_terminal(), dimmed: false, started: false }
     }
 
     pub(crate) fn delta(&mut self, delta: &Delta) -> io::Result<()> {
@@ -46,16 +51,33 @@ impl TerminalWriter {
         }
         self.dim(dimmed)?;
         self.started = true;
-        let mut output = io::stdout().lock();
-        output.write_all(text.as_bytes())?;
-        output.flush()
+        let mut screen = io::stdout().lock();
+        screen.write_all(self.shown(text).as_bytes())?;
+        screen.flush()
+    }
+
+    fn shown<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.terminal { output::harmless(text) } else { Cow::Borrowed(text) }
     }
 
     fn dim(&mut self, dimmed: bool) -> io::Result<()> {
-        if self.colours && self.dimmed != dimmed {
+        if self.terminal && self.dimmed != dimmed {
             write!(io::stdout(), "{}", if dimmed { DIM } else { PLAIN })?;
         }
         self.dimmed = dimmed;
         io::stdout().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A terminal is not commanded by a model; a pipe gets what the model wrote.
+    #[test]
+    fn only_a_terminal_is_spared() {
+        let writer = |terminal| TerminalWriter { terminal, dimmed: false, started: false };
+        assert_eq!(writer(true).shown("\x1b[2J"), "␛[2J");
+        assert_eq!(writer(false).shown("\x1b[2J"), "\x1b[2J");
     }
 }

@@ -52,6 +52,7 @@ fn weights_stay_in_the_file_where_memory_is_short() {
     assert!(!said(&asked).contains("stay in the file"), "{}", said(&asked));
     let tight = say(&["--gpu-memory", "1"]);
     assert!(!tight.status.success() && said(&tight).contains("of GPU memory"), "{}", said(&tight));
+    assert!(said(&tight).contains("hint: give a larger --gpu-memory;"), "{}", said(&tight));
     assert_eq!(say(&["--residency", "attic"]).status.code(), Some(2));
     // Somewhere in between, only the rows of the tables fit.
     let noted = (2..64)
@@ -197,11 +198,16 @@ fn speed_is_measured_on_the_cpu() {
     assert!(said.contains("GENERATE 4") && said.contains(" tok/s"), "{said}");
     let output = rullama(&[&arguments[..], &["--profile"]].concat(), &[]);
     assert_eq!(output.status.code(), Some(2));
-    // What is measured has to fit.
-    assert_eq!(
-        rullama(&[&small[..], &["--depth", "40", "--context", "32"]].concat(), &[]).status.code(),
-        Some(1)
-    );
+    // What is measured has to fit, and what to change is what was given.
+    for (more, hint) in [
+        (&["--depth", "40", "--context", "32"][..], "hint: leave out --context"),
+        (&["--depth", "9999999"], "hint: give a smaller --depth"),
+        (&["--depth", "0", "--context", "9999999"], "hint: --context "),
+    ] {
+        let output = rullama(&[&small[..], more].concat(), &[]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains(hint), "{more:?}: {said}");
+    }
 }
 
 #[test]
@@ -249,6 +255,12 @@ fn where_there_is_no_gpu_that_is_said() {
         assert!(said.contains(hint) && !said.contains("not compiled in"), "{said}");
         // Nobody is told of an option that there is not.
         assert_eq!(said.contains("--backend"), hint.contains("--backend"), "{said}");
+    }
+    // A file that cannot run is found out without one.
+    let other = format!("{}/../../testdata/tokenizer/gemma4-vocab.gguf", env!("CARGO_MANIFEST_DIR"));
+    for arguments in [&["generate", &other, "--ids", "2"][..], &["run", &other], &["bench", &other]] {
+        let said = String::from_utf8(rullama(arguments, &hidden).stderr).unwrap();
+        assert!(said.starts_with("error: ") && !said.contains("adapter"), "{arguments:?}: {said}");
     }
     let output = rullama(&["doctor", "--json"], &hidden);
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();

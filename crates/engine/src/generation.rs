@@ -74,6 +74,8 @@ pub struct Generation<'s> {
     seed: u64,
     /// The logits of the last token read, until they are used.
     logits: Option<Logits>,
+    /// The token that the device chose after the prompt, until it is asked for.
+    first: Option<u32>,
     /// A chosen token that has not been read yet.
     unread: Option<u32>,
     finished: Option<FinishReason>,
@@ -103,6 +105,7 @@ impl<'s> Generation<'s> {
             options: options.sampling.clone(),
             seed,
             logits: None,
+            first: None,
             unread: None,
             finished: None,
             usage: Usage { prompt_tokens: prompt.len(), ..Usage::default() },
@@ -112,8 +115,8 @@ impl<'s> Generation<'s> {
         })
     }
 
-    /// Reads the prompt, of which the session may know the beginning. [`next`](Self::next) does the same
-    /// when it was not done before.
+    /// Reads the prompt, of which the session may know the beginning, and waits until it has been read.
+    /// [`next`](Self::next) does the same when it was not done before.
     pub async fn read_prompt(&mut self) -> Result<(), EngineError> {
         while let Err(error) = self.read_tokens().await {
             self.recover(error).await?;
@@ -143,6 +146,8 @@ impl<'s> Generation<'s> {
         self.on_device = self.session.state.begin(choosing).await?;
         if self.on_device {
             self.session.has_read(rest);
+            // Once the first token is there, the prompt has been read; before, it may only have been handed over.
+            self.first = Some(self.session.state.next_token().await?);
         } else {
             self.logits = Some(self.session.read(rest).await?);
         }
@@ -156,7 +161,7 @@ impl<'s> Generation<'s> {
         }
         self.recoveries += 1;
         // Everything is to be read again; the sampler still knows where its random numbers are.
-        (self.on_device, self.logits, self.unread) = (false, None, None);
+        (self.on_device, self.logits, self.first, self.unread) = (false, None, None, None);
         Ok(())
     }
 
@@ -193,7 +198,10 @@ impl<'s> Generation<'s> {
 
     /// The next token that the device has chosen.
     async fn chosen(&mut self) -> Result<Sampled, EngineError> {
-        let id = self.session.state.next_token().await?;
+        let id = match self.first.take() {
+            Some(id) => id,
+            None => self.session.state.next_token().await?,
+        };
         // Whoever chose this one had read the one before.
         if let Some(read) = self.unread.take() {
             self.session.has_read(&[read]);

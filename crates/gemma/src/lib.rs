@@ -28,6 +28,7 @@ mod config;
 mod error;
 mod experts;
 mod feed_forward;
+mod keys;
 mod layer;
 mod loader;
 mod names;
@@ -36,4 +37,5 @@ mod text;
 
 pub use config::{Config, ExpertConfig, KvSource, LayerConfig};
 pub use error::GemmaError;
+pub use keys::{AudioKeys, VisionKeys};
 pub use text::{Outputs, text};

@@ -80,6 +80,25 @@ fn configurations_are_read() {
 }
 
 /// The whole description of the smallest model, for people to read in a review.
+/// What is written is what was read, key for key.
+#[test]
+fn configurations_are_written_as_they_were_read() {
+    for name in
+        ["micro-e2b-F16", "micro-e2b-Q8_0-ollama", "tiny-e2b-Q4_K_M", "tiny-moe-Q4_K_M", "tiny-dense-Q4_K_M"]
+    {
+        let model = testdata(&format!("gguf/{name}"));
+        let config = Config::read(&model).unwrap();
+        let keys: Vec<&str> =
+            model.header().entries().map(|(key, _)| key).filter(|key| key.starts_with("gemma4.")).collect();
+        let set = |writer: &mut Writer| config.write(writer).unwrap();
+        let written = changed(&model, &Change { remove: &keys, set: Some(&set), ..Change::default() });
+        assert_eq!(Config::read(&written).unwrap(), config, "{name}");
+        for key in keys {
+            assert_eq!(written.header().get(key), model.header().get(key), "{name}: {key}");
+        }
+    }
+}
+
 #[test]
 fn descriptions_are_as_recorded() {
     for name in ["micro-e2b-Q8_0", "tiny-moe-Q4_K_M"] {

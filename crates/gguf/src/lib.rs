@@ -10,7 +10,7 @@
 //! | open a model | [`Model::open`], [`Model::open_parts`], [`open_path`] |
 //! | look a value up | [`Header::metadata`], [`Metadata::section`] |
 //! | read and decode weights | [`Model::read`], [`Format::decode`] |
-//! | quantise weights | [`Format::encode`] |
+//! | quantise weights | [`Format::encode`], and [`Mix`] for which format each gets |
 //! | write a file | [`Writer`] |
 //! | find a model that Ollama downloaded | [`ollama::Store`] |
 //!
@@ -51,16 +51,20 @@
 //!
 //! # Features
 //!
-//! `http` (native only) adds [`HttpSource`]; `ollama` adds [`ollama`]. Both are on by default;
-//! without them the crate depends on little more than the standard library.
+//! `http` (native only) adds [`HttpSource`]; `ollama` adds [`ollama`]. Both are on by default; without
+//! them the crate depends on little more than the standard library. `parallel` adds a way to write files
+//! with all threads.
 
 mod error;
 pub mod format;
 mod header;
 mod metadata;
+mod mix;
 mod model;
 #[cfg(feature = "ollama")]
 pub mod ollama;
+#[cfg(feature = "parallel")]
+mod parallel;
 mod source;
 mod split;
 mod value;
@@ -70,9 +74,12 @@ pub use error::{HeaderError, MetadataError, ModelError, SourceError, WriteError}
 pub use format::{Format, FormatError};
 pub use header::{Header, Shape, Tensor};
 pub use metadata::Metadata;
+pub use mix::{Mix, Role, UnknownMix, is_favoured};
 #[cfg(any(unix, windows))]
 pub use model::open_path;
 pub use model::{Model, ModelTensor};
+#[cfg(feature = "parallel")]
+pub use parallel::{PIECE_VALUES, write_pieces};
 #[cfg(any(unix, windows))]
 pub use source::FileSource;
 #[cfg(all(feature = "http", not(target_family = "wasm")))]

@@ -194,7 +194,7 @@ fn wrong_lengths_are_errors() {
     assert_eq!(refused, FormatError::CannotEncode { format: Format::IQ1_S });
     assert_eq!(
         refused.to_string(),
-        "encoding IQ1_S: this format is only decoded; expected one of F32, F16, Q4_0, Q8_0, Q4_K, Q6_K, BF16",
+        "encoding IQ1_S: this format is only decoded; expected one of F32, F16, Q4_0, Q5_0, Q8_0, Q4_K, Q6_K, BF16",
     );
     for &format in Format::ALL {
         let values = vec![0.0; format.block_len()];

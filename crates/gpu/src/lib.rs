@@ -24,7 +24,6 @@
 //! A lost GPU is an error; [`GpuModel::reload`] begins anew.
 
 pub mod attention;
-#[cfg(not(target_family = "wasm"))]
 mod bandwidth;
 mod budget;
 mod catalogue;
@@ -49,7 +48,6 @@ mod timing;
 pub mod weights;
 
 pub use attention::CacheFormat;
-#[cfg(not(target_family = "wasm"))]
 pub use bandwidth::measure_bandwidth;
 pub use budget::{Bound, Budget};
 pub use device::{DeviceProfile, Gpu, GpuOptions};

@@ -15,15 +15,6 @@ pub enum SynthError {
         expected: String,
     },
 
-    /// A name that no mix of formats has.
-    #[error("format `{name}` cannot be written; expected one of {expected}")]
-    UnknownMix {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        expected: String,
-    },
-
     /// A vocabulary of a size for which none can be made.
     #[error("a vocabulary of {found} tokens cannot be made; expected {smallest} to {largest}")]
     Vocabulary {
@@ -49,7 +40,6 @@ impl SynthError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownPreset { .. } => "synth.preset",
-            Self::UnknownMix { .. } => "synth.format",
             Self::Vocabulary { .. } => "synth.vocabulary",
             Self::Write(error) => error.code(),
             Self::Format(error) => error.code(),

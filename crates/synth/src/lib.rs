@@ -32,7 +32,6 @@
 mod error;
 mod fill;
 mod metadata;
-mod mix;
 mod output;
 mod plan;
 mod preset;
@@ -46,9 +45,9 @@ mod words;
 use std::io;
 
 pub use error::SynthError;
-pub use mix::Mix;
 pub use plan::{Plan, PlannedTensor};
 pub use preset::Preset;
+pub use rullama_gguf::Mix;
 pub use vocabulary::{LARGEST_VOCABULARY, REAL_VOCABULARY, SMALLEST_VOCABULARY};
 
 /// What can be chosen besides the preset.

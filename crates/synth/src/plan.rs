@@ -2,11 +2,11 @@
 
 use std::io;
 
-use rullama_gguf::{Format, Writer};
+use rullama_gguf::{Format, Role, Writer};
 
 use crate::{
-    Mix, Preset, SynthError, SynthOptions, fill::Fill, metadata, mix::Role, output, random::Stream, text,
-    towers, vocabulary::Vocabulary,
+    Mix, Preset, SynthError, SynthOptions, fill::Fill, metadata, output, random::Stream, text, towers,
+    vocabulary::Vocabulary,
 };
 
 /// A model that has not been written yet.

@@ -3,9 +3,10 @@
 //! Every branch of a layer ends in a norm, so most magnitudes look after themselves: matrices keep the
 //! magnitude of their input, and norms are around 1. The few that do not are the constants below.
 
+use rullama_gguf::{Role, is_favoured};
+
 use crate::{
     fill::Fill,
-    mix::{Role, is_favoured},
     plan::TensorList,
     shape::{Experts, Text},
 };

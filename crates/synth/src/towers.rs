@@ -1,8 +1,9 @@
 //! The tensors that make soft tokens of images and sound, named as in the files that Ollama publishes.
 
+use rullama_gguf::Role;
+
 use crate::{
     fill::Fill,
-    mix::Role,
     plan::TensorList,
     shape::{Audio, AudioTower, Shape, Vision, VisionTower},
 };

@@ -15,6 +15,8 @@ use wasm_bindgen_futures::future_to_promise;
 use crate::{
     Cancel, JsByteSource, WebSession,
     error::{Failure, Thrown, failure},
+    examination,
+    gate::Gate,
     host, info,
     options::{self, LoadRequest},
     source::JsSource,
@@ -29,6 +31,8 @@ pub struct WebEngine {
     engine: Engine,
     file: Value,
     thrown: Thrown,
+    /// What all replies pass.
+    gate: Gate,
     /// The conversation that kernels were made with, until somebody wants one.
     warm: RefCell<Option<Session>>,
 }
@@ -59,7 +63,7 @@ impl WebEngine {
             Some(session) => session,
             None => self.engine.session().map_err(failure)?,
         };
-        Ok(WebSession::new(session, self.thrown.clone()))
+        Ok(WebSession::new(session, self.thrown.clone(), self.gate.clone()))
     }
 
     /// The tokens of a text: with a `<bos>` before them or without; with the text of special tokens taken for these
@@ -89,6 +93,22 @@ impl WebEngine {
         Ok(prompt.to_string())
     }
 
+    /// The kernels that steps use, as JSON.
+    pub fn kernels(&self) -> Result<String, Failure> {
+        let chosen = self.engine.gpu_model().map(|model| examination::kernels(&model)).transpose()?;
+        Ok(chosen.unwrap_or_default().to_string())
+    }
+
+    /// Holds all replies back after the token they are at. Those that are cancelled end all the same.
+    pub fn pause(&self) {
+        self.gate.close();
+    }
+
+    /// Lets replies go on.
+    pub fn resume(&self) {
+        self.gate.open();
+    }
+
     /// Gives the GPU's memory back at once. Whoever still computes fails; nothing should be under way.
     pub fn unload(self) {
         if let Some(model) = self.engine.gpu_model() {
@@ -113,7 +133,7 @@ async fn load(
     // Kernels are made in two stages: those that answer known cases before anything is uploaded, and the model's own.
     tell("compile", 0, 2);
     let gpu = Gpu::open(&request.gpu()).await.map_err(failure)?;
-    let opened = Opened(Some(gpu.clone()));
+    let opened = Opened::new(gpu.clone());
     let mut tested = false;
     let mut uploaded = |done, all| {
         if !std::mem::replace(&mut tested, true) {
@@ -126,13 +146,17 @@ async fn load(
     let session = warm_up(&engine).await.map_err(|error| thrown.failure(error))?;
     tell("compile", 2, 2);
     opened.keep();
-    Ok(WebEngine { engine, file, thrown, warm: RefCell::new(Some(session)) })
+    Ok(WebEngine { engine, file, thrown, gate: Gate::default(), warm: RefCell::new(Some(session)) })
 }
 
-/// A GPU that goes away when loading fails or is cancelled: a browser would free what is on it whenever it likes.
-struct Opened(Option<Gpu>);
+/// A GPU that goes away when what it was opened for is over, fails or is cancelled: a browser would free what is on it whenever it likes.
+pub(crate) struct Opened(Option<Gpu>);
 
 impl Opened {
+    pub(crate) fn new(gpu: Gpu) -> Self {
+        Self(Some(gpu))
+    }
+
     fn keep(mut self) {
         self.0 = None;
     }

@@ -60,6 +60,10 @@ impl Coded for EngineError {
             Self::Step { source, .. } => {
                 source.downcast_ref::<GpuError>().map(Coded::details).unwrap_or_default()
             }
+            Self::ContextOverflow { tokens, context, .. } => {
+                vec![("tokens", *tokens as f64), ("context", *context as f64)]
+            }
+            Self::ContextTooLarge { most, .. } => vec![("largestContext", f64::from(*most))],
             _ => Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use rullama_engine::Engine;
 use rullama_gguf::Model;
+use rullama_gpu::DeviceProfile;
 use serde_json::{Value, json};
 
 use crate::host;
@@ -18,6 +19,18 @@ pub(crate) fn of_file(model: &Model) -> Value {
     })
 }
 
+pub(crate) fn of_gpu(profile: &DeviceProfile) -> Value {
+    json!({
+        "name": profile.name,
+        "subgroups": profile.subgroups,
+        "halfPrecision": profile.half_precision,
+        "timestamps": profile.timestamps,
+        "largestBinding": profile.largest_binding,
+        "largestBuffer": profile.largest_buffer,
+        "workgroupMemory": profile.workgroup_memory,
+    })
+}
+
 /// The whole, `file` included.
 pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     let config = engine.config();
@@ -29,14 +42,7 @@ pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     info["wasmMemory"] = host::memory().into();
     let Some(model) = engine.gpu_model() else { return info };
     let (profile, budget) = (model.gpu().profile(), model.budget());
-    info["gpu"] = json!({
-        "name": profile.name,
-        "subgroups": profile.subgroups,
-        "halfPrecision": profile.half_precision,
-        "timestamps": profile.timestamps,
-        "largestBinding": profile.largest_binding,
-        "largestBuffer": profile.largest_buffer,
-    });
+    info["gpu"] = of_gpu(profile);
     info["residency"] = model.residency().as_str().into();
     info["memory"] = json!({
         "weights": budget.weights,

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `engine` | a loaded model: `WebEngine` |
 //! | `session` | a conversation and its replies: `WebSession` |
+//! | `examination` | what the GPU can do, and whether it computes correctly |
 //! | `source` | bytes that JavaScript reads, as a `ByteSource` |
 //! | `cancel` | a handle that ends what is under way |
+//! | `gate` | holds replies back while nobody looks |
 //! | `options`, `info` | what comes in and what goes out, as JSON |
 //! | `error` | errors with the engine's codes |
 //! | `host` | the clock, chance, and where panics are told |
@@ -26,6 +28,8 @@
 mod cancel;
 mod engine;
 mod error;
+mod examination;
+mod gate;
 mod host;
 mod info;
 mod options;
@@ -34,6 +38,7 @@ mod source;
 
 pub use cancel::Cancel;
 pub use engine::WebEngine;
+pub use examination::examine;
 pub use host::on_panic;
 pub use session::WebSession;
 pub use source::JsByteSource;

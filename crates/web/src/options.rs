@@ -19,6 +19,7 @@ pub(crate) struct LoadRequest {
     residency: Option<String>,
     /// The most tokens of a prompt that are read at once.
     rows: Option<u32>,
+    floor: Option<bool>,
     subgroups: Option<bool>,
     self_test: Option<bool>,
 }
@@ -55,6 +56,9 @@ impl LoadRequest {
 
     pub(crate) fn gpu(&self) -> GpuOptions {
         let mut options = GpuOptions::default();
+        if self.floor == Some(true) {
+            options = options.floor();
+        }
         if self.subgroups == Some(false) {
             options = options.without_subgroups();
         }

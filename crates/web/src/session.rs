@@ -16,6 +16,7 @@ use wasm_bindgen_futures::future_to_promise;
 use crate::{
     Cancel,
     error::{Failure, Thrown, plain},
+    gate::Gate,
     host::milliseconds,
     options,
 };
@@ -25,11 +26,12 @@ use crate::{
 pub struct WebSession {
     slot: Rc<RefCell<Option<Session>>>,
     thrown: Thrown,
+    gate: Gate,
 }
 
 impl WebSession {
-    pub(crate) fn new(session: Session, thrown: Thrown) -> Self {
-        Self { slot: Rc::new(RefCell::new(Some(session))), thrown }
+    pub(crate) fn new(session: Session, thrown: Thrown, gate: Gate) -> Self {
+        Self { slot: Rc::new(RefCell::new(Some(session))), thrown, gate }
     }
 
     /// Runs `work` on the session, and gives its result as JSON.
@@ -55,17 +57,19 @@ impl WebSession {
     /// `on_delta` is told each part of the answer as it becomes known; the promise gives the whole. Both are JSON.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
     pub fn chat(&self, messages: String, options: String, on_delta: Function, cancel: &Cancel) -> Promise {
+        let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
             let (messages, options) = (options::messages(&messages)?, options::chat_options(&options)?);
             let engine = session.engine().clone();
             let reply = session.chat(&messages, &options).map_err(|error| thrown.failure(error))?;
-            finish(&engine, reply, &on_delta, thrown).await
+            finish(&engine, reply, &on_delta, &gate, thrown).await
         })
     }
 
     /// Adds a message to the conversation and answers it; the answer becomes part of the conversation, as far as it got.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
     pub fn send(&self, message: String, options: String, on_delta: Function, cancel: &Cancel) -> Promise {
+        let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
             let mut messages = options::messages(&format!("[{message}]"))?;
             let options = options::chat_options(&options)?;
@@ -74,23 +78,26 @@ impl WebSession {
             };
             let engine = session.engine().clone();
             let reply = session.send(message, &options).map_err(|error| thrown.failure(error))?;
-            finish(&engine, reply, &on_delta, thrown).await
+            finish(&engine, reply, &on_delta, &gate, thrown).await
         })
     }
 
     /// Continues tokens, taken as they are.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
     pub fn generate(&self, ids: Vec<u32>, options: String, on_delta: Function, cancel: &Cancel) -> Promise {
+        let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
             let options = options::generate_options(&options)?;
             let engine = session.engine().clone();
             let failed = |error| thrown.failure(error);
+            gate.pass().await;
             let started = milliseconds();
             let mut generation = session.generate(&ids, &options, SpecialOutput::Hidden).map_err(failed)?;
             generation.read_prompt().await.map_err(failed)?;
             let read = milliseconds();
-            let (mut parts, mut tokens) = (ReplyParts::default(), Vec::new());
+            let (mut parts, mut tokens, mut held) = (ReplyParts::default(), Vec::new(), 0.0);
             while let Some(token) = generation.next().await {
+                held += gate.pass().await;
                 let token = token.map_err(failed)?;
                 let mut delta = Map::from_iter([("text".to_owned(), token.text.as_str().into())]);
                 describe(&mut delta, std::slice::from_ref(&token.sampled), engine.tokenizer());
@@ -105,7 +112,7 @@ impl WebSession {
                 usage: generation.usage(),
                 reason: generation.finish_reason(),
                 prompt: read - started,
-                generate: milliseconds() - read,
+                generate: milliseconds() - read - held,
             };
             Ok(outcome.json())
         })
@@ -140,14 +147,17 @@ async fn finish(
     engine: &Engine,
     mut reply: Reply<'_>,
     on_delta: &Function,
+    gate: &Gate,
     thrown: &Thrown,
 ) -> Result<Value, Failure> {
     let failed = |error| thrown.failure(error);
+    gate.pass().await;
     let started = milliseconds();
     reply.read_prompt().await.map_err(failed)?;
     let read = milliseconds();
-    let mut told = 0;
+    let (mut told, mut held) = (0, 0.0);
     while let Some(delta) = reply.next().await {
+        held += gate.pass().await;
         let mut value = match delta.map_err(failed)? {
             Delta::Answer(text) => Map::from_iter([("text".to_owned(), text.into())]),
             Delta::Thought(text) => Map::from_iter([("thought".to_owned(), text.into())]),
@@ -167,7 +177,7 @@ async fn finish(
         usage: reply.usage(),
         reason: reply.finish_reason(),
         prompt: read - started,
-        generate: milliseconds() - read,
+        generate: milliseconds() - read - held,
     };
     Ok(outcome.json())
 }

@@ -2,7 +2,7 @@
 // because installing an app must not need this.
 
 import { readFile, writeFile } from "node:fs/promises";
-import { chromium } from "playwright-core";
+import { start } from "../../../xtask/browser/browsers.mjs";
 
 const folder = new URL("../public/icons/", import.meta.url);
 const svg = await readFile(new URL("icon.svg", folder), "utf8");
@@ -12,7 +12,7 @@ const maskable = svg
   .replace(/(<rect[^>]*>)/, '$1<g transform="translate(64 64) scale(0.75)">')
   .replace("</svg>", "</g></svg>");
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const { browser } = await start("chromium");
 for (const [name, size, picture] of [
   ["icon-192.png", 192, svg],
   ["icon-512.png", 512, svg],

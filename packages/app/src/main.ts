@@ -10,23 +10,27 @@ import { ModelStore } from "rullama";
 import { ChatController } from "./chat/controller";
 import { Library } from "./chat/library";
 import { findSupport } from "./device/adapter";
+import { reportErrors } from "./model/reports";
 import { ModelHost } from "./model/host";
-import { serverModels } from "./model/server";
+import { Server } from "./model/server";
 import { registerOffline } from "./offline/register";
 import { Preferences } from "./state/preferences";
 import { Shell } from "./ui/shell";
 
 const preferences = new Preferences();
 // None of these fails: where something is forbidden or missing, the app does without it.
-const [library, store, support, server] = await Promise.all([
+const [library, store, support] = await Promise.all([
   Library.open(),
   ModelStore.open().catch(() => undefined),
   findSupport(),
-  serverModels(),
 ]);
+const server = new Server();
 const host = new ModelHost(store, preferences);
 const chat = new ChatController(library, host, preferences);
 const shell = new Shell({ preferences, library, host, chat, support, server });
 document.getElementById("app")?.replaceChildren(...shell.elements);
 shell.start();
+reportErrors({ server, preferences, host, chat });
+// Nothing waits for the server: an installed app opens where there is none.
+void server.refresh();
 registerOffline();

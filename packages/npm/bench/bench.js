@@ -1,7 +1,7 @@
 // Measures a model in this browser as `rullama bench` does in a terminal, with the package as it is published.
 //
 // What is measured is what a page gets: replies of a session through the worker, greedy, their texts decoded. What it finds is
-// shown, and sent to `/log` where the server has that, one message for each line; the last is `DONE`.
+// shown, and sent to the log of `rullama serve`, one message for each line; the last is `DONE`. `cargo xtask bench-page` serves it.
 
 import { Engine } from "../dist/index.js";
 
@@ -16,7 +16,27 @@ const element = (id) => document.getElementById(id);
 /** Says something on the page and to the server, if it listens. */
 async function say(text) {
   element("status").textContent = text;
-  await fetch("/log", { method: "POST", body: text }).catch(() => {});
+  await fetch("/api/log?tag=bench", { method: "POST", body: text }).catch(() => {});
+}
+
+/** The model that the address names, or the only one that the server has; otherwise shows what there is to choose from. */
+async function chooseModel() {
+  if (asked.get("model")) {
+    return asked.get("model");
+  }
+  const answer = await fetch("/api/models").catch(() => undefined);
+  const { models } = answer?.ok ? await answer.json() : { models: [] };
+  if (models.length === 1) {
+    return models[0].url;
+  }
+  for (const { name, url } of models) {
+    const link = Object.assign(document.createElement("a"), { textContent: name });
+    link.href = `?${new URLSearchParams([["model", url], ...asked])}`;
+    const item = document.createElement("li");
+    item.append(link);
+    element("models").append(item);
+  }
+  return undefined;
 }
 
 /** Random tokens from a fixed seed, without the special ones at the beginning of the vocabulary. */
@@ -94,7 +114,7 @@ function show(results) {
 }
 
 async function run() {
-  const model = asked.get("model");
+  const model = await chooseModel();
   if (!model) {
     await say("ERR the address names no model: ?model=URL");
     return;

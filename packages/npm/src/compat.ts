@@ -5,10 +5,11 @@
 
 import { RullamaError } from "./errors.js";
 import { messagesJson, optionsJson } from "./names.js";
-import { runtime, type Runtime } from "./runtime.js";
+import { onBroken, runtime, type Runtime } from "./runtime.js";
 import { httpSource } from "./source/http.js";
 import { bytesSource } from "./source/memory.js";
 import type { ByteSource } from "./source/types.js";
+import { memoryOptions } from "./tight.js";
 import type { EngineInfo, GenerateOptions, Message, ReplyResult } from "./types.js";
 import type { WebEngine, WebSession } from "./wasm/rullama.js";
 
@@ -51,20 +52,20 @@ export class Model {
 
   /** Loads a model that `read` reads, which has `total` bytes. */
   static loadFromOpfs(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
-    return Model.#load(readerSource(read, total), maxContext);
+    return Model.#load(readerSource(read, total), maxContext ? { context: maxContext } : {});
   }
 
-  /** The same without towers for images and sound, and with a small context. */
+  /** The same for phones: without towers for images and sound, with tables that stay in the file, and a small context. */
   static loadFromOpfsTextOnly(read: ReadFunction, total: number, maxContext = SMALL_CONTEXT): Promise<Model> {
-    return Model.#load(readerSource(read, total), maxContext || SMALL_CONTEXT);
+    return Model.#load(readerSource(read, total), memoryOptions({ context: maxContext || SMALL_CONTEXT }, true));
   }
 
-  static async #load(source: ByteSource, context?: number): Promise<Model> {
+  static async #load(source: ByteSource, options: { context?: number } = {}): Promise<Model> {
     try {
       const wasm = await runtime();
       const cancel = new wasm.Cancel();
-      const options = JSON.stringify(context ? { context } : {});
-      const engine = await wasm.WebEngine.load([source], options, () => {}, cancel).finally(() => cancel.free());
+      const load = wasm.WebEngine.load([source], JSON.stringify(options), () => {}, cancel);
+      const engine = await unlessBroken(load).finally(() => cancel.free());
       return new Model(wasm, engine, source);
     } catch (thrown) {
       source.close?.();
@@ -98,7 +99,8 @@ export class Model {
   /** Reads a token and chooses the one after it. */
   async step(id: number): Promise<number> {
     const { repetition_penalty: penalty, ...options } = this.#sampling;
-    const tokens = [...this.#tokens, id];
+    const tokens = this.#tokens;
+    tokens.push(id);
     const given: GenerateOptions = { ...options, maxTokens: 1, ignoreEos: true };
     if (penalty !== undefined) {
       given.repeatPenalty = penalty;
@@ -109,14 +111,16 @@ export class Model {
     }
     const cancel = new this.#wasm.Cancel();
     try {
-      const json = await this.#session.generate(Uint32Array.from(tokens), optionsJson(given), () => {}, cancel);
-      this.#tokens = tokens;
+      const reply = this.#session.generate(Uint32Array.from(tokens), optionsJson(given), () => {}, cancel);
+      const json = await unlessBroken(reply);
       const [next] = (JSON.parse(json) as ReplyResult).ids;
       if (next === undefined) {
         throw new RullamaError("context.overflow", `the context of ${this.maxContext} tokens is full`);
       }
       return next;
     } catch (thrown) {
+      // What failed was not read.
+      tokens.pop();
       throw RullamaError.from(thrown);
     } finally {
       cancel.free();
@@ -146,6 +150,14 @@ export class Model {
     this.#engine.unload();
     this.#source.close?.();
   }
+}
+
+/** Waits for something of the module, but not longer than the module lives. */
+function unlessBroken<T>(work: Promise<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const forget = onBroken(reject);
+    work.then(resolve, reject).finally(forget);
+  });
 }
 
 function readerSource(read: ReadFunction, length: number): ByteSource {

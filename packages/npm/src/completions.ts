@@ -22,7 +22,7 @@ export interface CompletionToolCall {
   function: { name: string; arguments: string };
 }
 
-/** A request. Fields of OpenAI's that are not named here are ignored. */
+/** A request. Fields of OpenAI's that are not named here are ignored, but for those that would change the answer. */
 export interface CompletionRequest {
   messages: CompletionMessage[];
   model?: string;
@@ -150,7 +150,7 @@ export class Completions {
       model: request.model ?? this.#model,
     };
     return request.stream
-      ? chunks(reply, head, request.stream_options?.include_usage === true)
+      ? cancelling(reply, chunks(reply, head, request.stream_options?.include_usage === true))
       : whole(await reply.result(), head);
   }
 }
@@ -219,6 +219,20 @@ async function* chunks(reply: Reply, head: Head, includeUsage: boolean): AsyncGe
   }
 }
 
+/** A stream that ends its reply also if it is left before it has begun, of which a generator would not hear. */
+function cancelling<T>(reply: Reply, stream: AsyncGenerator<T>): AsyncIterableIterator<T> {
+  return {
+    next: () => stream.next(),
+    return: () => {
+      reply.cancel();
+      return stream.return(undefined);
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
 function readMessages(messages: CompletionMessage[]): Message[] {
   if (!Array.isArray(messages)) {
     throw new RullamaError("chat.wrong_type", "`messages` is no list; a list of messages is needed");
@@ -226,6 +240,9 @@ function readMessages(messages: CompletionMessage[]): Message[] {
   const names = new Map<string, string>();
   return messages.map((message) => {
     const { role, content, name, reasoning_content: thought, tool_calls: calls, tool_call_id: id } = message;
+    if (calls !== undefined && calls !== null && !(Array.isArray(calls) && calls.every((call) => call?.function?.name))) {
+      throw new RullamaError("chat.wrong_type", "`tool_calls` is no list of calls with a function and its name");
+    }
     for (const call of calls ?? []) {
       names.set(call.id, call.function.name);
     }
@@ -254,7 +271,19 @@ function base64(url: string): string {
   return found[1];
 }
 
+/** What would change the answer and cannot be done is refused; what only describes the request is passed over. */
+function refuseImpossible(request: CompletionRequest): void {
+  const { response_format: format, tool_choice: choice } = request as CompletionRequest & Record<string, unknown>;
+  if (format && (format as { type?: unknown }).type !== "text") {
+    throw new RullamaError("option.out_of_range", "option `response_format`: only the type `text` is known");
+  }
+  if (choice && choice !== "auto" && choice !== "none") {
+    throw new RullamaError("option.out_of_range", "option `tool_choice`: only `auto` and `none` are known");
+  }
+}
+
 function readOptions(request: CompletionRequest, signal?: AbortSignal): ChatOptions {
+  refuseImpossible(request);
   const known: Record<string, unknown> = {
     maxTokens: request.max_completion_tokens ?? request.max_tokens,
     temperature: request.temperature,
@@ -262,7 +291,7 @@ function readOptions(request: CompletionRequest, signal?: AbortSignal): ChatOpti
     topK: request.top_k,
     stop: request.stop,
     seed: request.seed,
-    tools: request.tools,
+    tools: request.tool_choice === "none" ? undefined : request.tools,
     logitBias: request.logit_bias,
     frequencyPenalty: request.frequency_penalty,
     presencePenalty: request.presence_penalty,
@@ -309,6 +338,7 @@ function timings({ usage, timings: { promptMs, generateMs } }: ReplyResult): Com
     prompt_ms: promptMs,
     generate_ms: generateMs,
     prompt_per_second: rate(usage.promptTokens - usage.reusedTokens, promptMs),
-    generate_per_second: rate(usage.generatedTokens, generateMs),
+    // The first token came with the prompt.
+    generate_per_second: rate(Math.max(usage.generatedTokens - 1, 0), generateMs),
   };
 }

@@ -5,12 +5,21 @@ import { RullamaError } from "./errors.js";
 import { line, type Answer } from "./protocol.js";
 import { Service } from "./service.js";
 
+/** Workers of callers' own that run an engine. */
+const taken = new WeakSet<Worker>();
+
 /** A line to an engine that has no model yet. Breaking it ends the engine. */
 export function connect(where: boolean | "blob" | Worker): Caller {
   if (where === false) {
     const [here, there] = line();
     new Service(there);
     return new Caller(here);
+  }
+  if (typeof where === "object") {
+    if (taken.has(where)) {
+      throw new RullamaError("option.wrong_type", "the worker runs an engine already; each needs one of its own");
+    }
+    taken.add(where);
   }
   const worker = typeof where === "object" ? where : where === "blob" ? blobWorker() : ownWorker();
   const caller = new Caller({

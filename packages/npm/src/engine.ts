@@ -1,34 +1,61 @@
 // The engine as programs see it.
 
 import type { Caller } from "./caller.js";
+import {
+  anyObject,
+  callable,
+  checkedIds,
+  checkedOptions,
+  checkedText,
+  countFromOne,
+  either,
+  oneOf,
+  optionsObject,
+  runningPlace,
+  wasmLocation,
+  yesOrNo,
+  type Expected,
+} from "./check.js";
 import { Completions } from "./completions.js";
 import { connect } from "./connect.js";
 import { RullamaError } from "./errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
 import type { LoadParams } from "./protocol.js";
 import { Reply } from "./reply.js";
-import { absolute, describe } from "./source/open.js";
-import { memoryOptions } from "./tight.js";
-import type { ChatOptions, EngineInfo, GenerateOptions, LoadOptions, Message, ModelSource } from "./types.js";
+import { askToPersist } from "./store/persist.js";
+import { describe, describeStore, sentWasm } from "./source/open.js";
+import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
+import type {
+  ChatOptions,
+  EngineInfo,
+  GenerateOptions,
+  KernelUse,
+  LoadOptions,
+  Message,
+  ModelSource,
+} from "./types.js";
+import { watchHidden } from "./visibility.js";
 
 /** The conversation that {@link Engine.chat} and {@link Engine.generate} share. */
 const SHARED_SESSION = 0;
 
-const LOAD_OPTIONS = [
-  "context",
-  "kv",
-  "memory",
-  "residency",
-  "tight",
-  "onProgress",
-  "signal",
-  "worker",
-  "wasm",
-  "headers",
-  "store",
-  "subgroups",
-  "selfTest",
-];
+const LOAD_OPTIONS = {
+  context: countFromOne,
+  kv: oneOf("f32", "f16", "q8"),
+  memory: countFromOne,
+  residency: oneOf("gpu", "rows", "paged"),
+  tight: yesOrNo,
+  whenHidden: oneOf("continue", "pause"),
+  onProgress: callable,
+  signal: anyObject,
+  worker: runningPlace,
+  wasm: wasmLocation,
+  headers: anyObject,
+  store: either(yesOrNo, anyObject),
+  floor: yesOrNo,
+  subgroups: yesOrNo,
+  selfTest: yesOrNo,
+} satisfies Record<keyof LoadOptions, Expected>;
 
 /** Answers conversations; `chat.completions.create` does so in OpenAI's shape. */
 export interface Chat {
@@ -51,41 +78,46 @@ export class Engine {
   #sessions = SHARED_SESSION + 1;
   #unloaded: Promise<void> | undefined;
 
-  private constructor(caller: Caller, info: EngineInfo) {
+  readonly #unwatch: () => void;
+
+  private constructor(caller: Caller, info: EngineInfo, pauses: boolean) {
     this.#caller = caller;
     this.info = info;
+    // Whoever waits for a reply is told what breaks the engine; nobody waits for this.
+    const pause = (paused: boolean) => void caller.call("pause", { paused }).catch(() => {});
+    this.#unwatch = pauses ? watchHidden(pause) : () => {};
     const chat = (messages: readonly Message[], options: ChatOptions = {}) =>
       chatReply(caller, SHARED_SESSION, messages, options);
     this.chat = Object.assign(chat, { completions: new Completions(chat, info.name) });
   }
 
   /** Loads a model. */
-  static async load(source: ModelSource, options: LoadOptions = {}): Promise<Engine> {
-    const unknown = Object.keys(options).find((name) => !LOAD_OPTIONS.includes(name));
-    if (unknown) {
-      throw new RullamaError("option.unknown", `option \`${unknown}\` does not exist`);
-    }
-    const { worker = true, signal, onProgress, wasm, headers, store, kv, memory, subgroups, selfTest } = options;
+  static async load(source: ModelSource, given: LoadOptions = {}): Promise<Engine> {
+    const options = checkedOptions(given, LOAD_OPTIONS);
+    const { worker = true, signal, onProgress, wasm, headers, store, kv, memory, floor, subgroups, selfTest } = options;
     if (signal?.aborted) {
       throw RullamaError.cancelled(signal.reason);
     }
+    const { tight = hasLittleMemory(await deviceHints()), whenHidden = tight ? "pause" : "continue" } = options;
     const caller = connect(worker);
     try {
       const params: LoadParams = {
         sources: describe(source, (reader) => caller.addReader(reader)),
-        options: JSON.stringify({ ...memoryOptions(options), kv, memory, subgroups, self_test: selfTest }),
+        options: JSON.stringify({ ...memoryOptions(options, tight), kv, memory, floor, subgroups, self_test: selfTest }),
       };
       if (headers) {
         params.headers = headers;
       }
-      if (store) {
-        params.store = store === true ? {} : store;
+      const kept = describeStore(store, params.sources);
+      if (kept) {
+        askToPersist();
+        params.store = kept;
       }
       if (wasm) {
-        params.wasm = wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
+        params.wasm = sentWasm(wasm);
       }
       const info = await caller.call("load", params, { signal, onEvent: (event) => onProgress?.(event) });
-      return new Engine(caller, info);
+      return new Engine(caller, info, whenHidden === "pause");
     } catch (thrown) {
       const error = RullamaError.from(thrown);
       caller.break(error);
@@ -104,26 +136,32 @@ export class Engine {
   }
 
   /** The tokens of a text. */
-  tokenize(text: string, options: { bos?: boolean; special?: boolean } = {}): Promise<Uint32Array> {
-    const { bos = false, special = true } = options;
-    return this.#caller.call("tokenize", { text, bos, special });
+  async tokenize(text: string, options: { bos?: boolean; special?: boolean } = {}): Promise<Uint32Array> {
+    const { bos = false, special = true } = checkedOptions(options, { bos: yesOrNo, special: yesOrNo });
+    return this.#caller.call("tokenize", { text: checkedText(text), bos, special });
   }
 
   /** The text of tokens. */
-  detokenize(ids: readonly number[] | Uint32Array, options: { special?: boolean } = {}): Promise<string> {
-    const { special = true } = options;
-    return this.#caller.call("detokenize", { ids: Uint32Array.from(ids), special });
+  async detokenize(ids: readonly number[] | Uint32Array, options: { special?: boolean } = {}): Promise<string> {
+    const { special = true } = checkedOptions(options, { special: yesOrNo });
+    return this.#caller.call("detokenize", { ids: checkedIds(ids), special });
   }
 
   /** The prompt that a conversation becomes. */
   async render(messages: readonly Message[], options: ChatOptions = {}): Promise<string> {
-    const params = { messages: messagesJson(messages), options: optionsJson(options) };
+    const params = { messages: messagesJson(messages), options: optionsJson(optionsObject(options)) };
     return this.#caller.call("render", params);
+  }
+
+  /** The kernels that steps use, and how often. */
+  kernels(): Promise<KernelUse[]> {
+    return this.#caller.call("kernels", {});
   }
 
   /** Ends everything and gives the memory back. */
   unload(): Promise<void> {
     const caller = this.#caller;
+    this.#unwatch();
     this.#unloaded ??= caller
       .call("unload", {})
       // A worker that does not answer any more is ended all the same.
@@ -146,10 +184,11 @@ export class Session {
 
   /** Adds a message, or what the user says, and answers it. The answer becomes part of the conversation. */
   send(message: string | Message, options: ChatOptions = {}): Reply {
+    const given = optionsObject(options);
     return new Reply(async (onEvent, signal) => {
-      const params = { session: this.#id, message: messageJson(message), options: optionsJson(options) };
+      const params = { session: this.#id, message: messageJson(message), options: optionsJson(given) };
       return this.#caller.call("send", params, { signal, onEvent });
-    }, options.signal);
+    }, given.signal);
   }
 
   /** Answers a whole conversation, whatever this one was before. */
@@ -172,17 +211,18 @@ export class Session {
     return this.#caller.call("clear", { session: this.#id });
   }
 
-  /** Gives its memory back. */
+  /** Ends the reply that is being written, if there is one, and gives the memory back. */
   close(): Promise<void> {
     return this.#caller.call("close", { session: this.#id });
   }
 }
 
 function chatReply(caller: Caller, session: number, messages: readonly Message[], options: ChatOptions): Reply {
+  const given = optionsObject(options);
   return new Reply(async (onEvent, signal) => {
-    const params = { session, messages: messagesJson(messages), options: optionsJson(options) };
+    const params = { session, messages: messagesJson(messages), options: optionsJson(given) };
     return caller.call("chat", params, { signal, onEvent });
-  }, options.signal);
+  }, given.signal);
 }
 
 function generateReply(
@@ -191,8 +231,9 @@ function generateReply(
   prompt: string | readonly number[] | Uint32Array,
   options: GenerateOptions,
 ): Reply {
+  const given = optionsObject(options);
   return new Reply(async (onEvent, signal) => {
-    const text = typeof prompt === "string" ? prompt : Uint32Array.from(prompt);
-    return caller.call("generate", { session, prompt: text, options: optionsJson(options) }, { signal, onEvent });
-  }, options.signal);
+    const text = typeof prompt === "string" ? prompt : checkedIds(prompt);
+    return caller.call("generate", { session, prompt: text, options: optionsJson(given) }, { signal, onEvent });
+  }, given.signal);
 }

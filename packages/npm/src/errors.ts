@@ -10,6 +10,7 @@ export type RullamaErrorCode =
   | "option.unknown"
   | "option.wrong_type"
   | "session.busy"
+  | "session.closed"
   | "source.changed"
   | "source.connection"
   | "source.content_range"
@@ -22,12 +23,20 @@ export type RullamaErrorCode =
   | "worker.failed"
   | (string & {});
 
-/** What an error says beyond its message, as far as it says something. The store's errors say more; see `StoreError`. */
+/** What an error says beyond its message, as far as it says something. The store's errors say more; see `StoreErrorDetails`. */
 export interface ErrorDetails {
+  /** Tokens of the largest context that would do. */
   readonly largestContext?: number;
+  /** Bytes that would be needed. */
   readonly bytes?: number;
+  /** Tokens of a prompt that does not fit, and of the context that it does not fit. */
+  readonly tokens?: number;
+  readonly context?: number;
   readonly [name: string]: unknown;
 }
+
+/** What errors of the engine say in numbers. */
+const NUMBERS = ["largestContext", "bytes", "tokens", "context"] as const;
 
 /** Everything that this package throws. */
 export class RullamaError extends Error {
@@ -48,9 +57,9 @@ export class RullamaError extends Error {
       return thrown;
     }
     if (thrown instanceof Error) {
-      const known = thrown as Error & { code?: unknown; largestContext?: unknown; bytes?: unknown };
+      const known = thrown as Error & { code?: unknown } & Partial<Record<(typeof NUMBERS)[number], unknown>>;
       const details: Record<string, unknown> = {};
-      for (const name of ["largestContext", "bytes"] as const) {
+      for (const name of NUMBERS) {
         const value = known[name];
         if (typeof value === "number") {
           details[name] = value;

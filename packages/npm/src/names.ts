@@ -30,6 +30,12 @@ const FIELDS_BACK = Object.fromEntries(Object.entries(FIELDS).map(([here, there]
 /** The options of a reply as JSON. The engine's own names are understood as well; it refuses what it does not know. */
 export function optionsJson(options: ChatOptions | GenerateOptions): string {
   const { signal: _, ...rest } = options;
+  for (const [name, value] of Object.entries(rest)) {
+    // In JSON they would turn into nothing at all.
+    if (typeof value === "number" && !Number.isFinite(value)) {
+      throw new RullamaError("option.out_of_range", `option \`${name}\`: found ${value}; expected a number`);
+    }
+  }
   return JSON.stringify(renamed(rest, OPTIONS));
 }
 
@@ -37,6 +43,9 @@ export function optionsJson(options: ChatOptions | GenerateOptions): string {
 export function messagesJson(messages: readonly Message[]): string {
   if (!Array.isArray(messages)) {
     throw new RullamaError("chat.wrong_type", "`messages` is no list; a list of messages is needed");
+  }
+  if (messages.length === 0) {
+    throw new RullamaError("chat.missing_field", "`messages` is empty; at least one message is needed");
   }
   return JSON.stringify(messages.map((message) => renamed(message, FIELDS)));
 }

@@ -2,13 +2,23 @@
 // The same in a worker and on the page's own thread.
 
 import type { SentError } from "./errors.js";
-import type { Delta, EngineInfo, ProgressEvent, ReplyResult } from "./types.js";
+import type {
+  Delta,
+  DeviceReport,
+  EngineInfo,
+  KernelUse,
+  ProgressEvent,
+  ReplyResult,
+  StoreOptions,
+} from "./types.js";
 
 /** One file of a model, in a form that can be sent. */
 export type SentSource =
   | { kind: "url"; url: string }
   | { kind: "blob"; blob: Blob; name: string }
   | { kind: "bytes"; bytes: Uint8Array }
+  /** A file of the package's store, by the name that it has there. */
+  | { kind: "stored"; name: string }
   | { kind: "opfs"; path: string }
   /** A reader that stays on the page and is asked for ranges. */
   | { kind: "page"; reader: number; name: string; length: number };
@@ -18,14 +28,17 @@ export interface LoadParams {
   /** Options of the engine, as JSON. */
   options: string;
   headers?: Record<string, string>;
-  /** Whether addresses are kept in the browser, and the digest that one must have. */
-  store?: { sha256?: string };
+  /** Whether addresses are kept in the browser, and how. */
+  store?: StoreOptions;
   wasm?: string | WebAssembly.Module;
 }
 
 /** Every call, with what it takes, what it gives back, and what it tells on the way. */
 export interface Protocol {
   load: { params: LoadParams; result: EngineInfo; event: ProgressEvent };
+  /** Instead of loading a model: looks at the GPU. */
+  examine: { params: { options: string; wasm?: string | WebAssembly.Module }; result: DeviceReport; event: never };
+  kernels: { params: Record<string, never>; result: KernelUse[]; event: never };
   info: { params: Record<string, never>; result: EngineInfo; event: never };
   tokenize: { params: { text: string; bos: boolean; special: boolean }; result: Uint32Array; event: never };
   detokenize: { params: { ids: Uint32Array; special: boolean }; result: string; event: never };
@@ -41,6 +54,8 @@ export interface Protocol {
   messages: { params: { session: number }; result: string; event: never };
   clear: { params: { session: number }; result: void; event: never };
   close: { params: { session: number }; result: void; event: never };
+  /** Holds replies back, or lets them go on. */
+  pause: { params: { paused: boolean }; result: void; event: never };
   unload: { params: Record<string, never>; result: void; event: never };
 }
 

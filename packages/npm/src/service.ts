@@ -5,7 +5,7 @@ import type { Answer, LoadParams, Name, Port, Protocol, Request } from "./protoc
 import { onBroken, runtime, type Runtime } from "./runtime.js";
 import { fileName, open } from "./source/open.js";
 import type { ByteSource } from "./source/types.js";
-import type { Delta, EngineInfo, ProgressEvent, ReplyResult } from "./types.js";
+import type { Delta, DeviceReport, EngineInfo, KernelUse, ProgressEvent, ReplyResult } from "./types.js";
 import type { WebEngine, WebSession } from "./wasm/rullama.js";
 
 /** What a call can do besides giving its result. */
@@ -26,6 +26,8 @@ interface Loaded {
 interface OpenSession {
   session: WebSession;
   turn: Promise<unknown>;
+  /** Ends its replies. */
+  closing: AbortController;
 }
 
 type Handlers = {
@@ -37,6 +39,7 @@ export class Service {
   readonly #running = new Map<number, AbortController>();
   readonly #reads = new Map<number, { resolve: (bytes: Uint8Array) => void; reject: (error: RullamaError) => void }>();
   readonly #sessions = new Map<number, OpenSession>();
+  readonly #closed = new Set<number>();
   readonly #forget: () => void;
   #nextRead = 1;
   #loaded: Loaded | undefined;
@@ -82,25 +85,25 @@ export class Service {
 
   readonly #handlers: Handlers = {
     load: (params, context) => this.#load(params, context),
+    examine: (params, context) => this.#examine(params, context),
+    kernels: async () => JSON.parse(this.#engine.kernels()) as KernelUse[],
     info: async () => this.#info(),
     tokenize: async ({ text, bos, special }) => this.#engine.tokenize(text, bos, special),
     detokenize: async ({ ids, special }) => this.#engine.detokenize(ids, special),
     render: async ({ messages, options }) => this.#engine.render(messages, options),
-    chat: ({ session, messages, options }, context) =>
+    chat: async ({ session, messages, options }, context) =>
       this.#reply(session, context, (session, onDelta, cancel) => session.chat(messages, options, onDelta, cancel)),
-    send: ({ session, message, options }, context) =>
+    send: async ({ session, message, options }, context) =>
       this.#reply(session, context, (session, onDelta, cancel) => session.send(message, options, onDelta, cancel)),
-    generate: ({ session, prompt, options }, context) =>
+    generate: async ({ session, prompt, options }, context) =>
       this.#reply(session, context, (session, onDelta, cancel) => {
         const ids = typeof prompt === "string" ? this.#engine.tokenize(prompt, true, true) : prompt;
         return session.generate(ids, options, onDelta, cancel);
       }),
-    messages: ({ session }) => this.#inTurn(session, async (session) => session.messages()),
-    clear: ({ session }) => this.#inTurn(session, async (session) => session.clear()),
-    close: async ({ session }) => {
-      await this.#inTurn(session, async (session) => session.free());
-      this.#sessions.delete(session);
-    },
+    messages: async ({ session }) => this.#inTurn(session, async ({ session }) => session.messages()),
+    clear: async ({ session }) => this.#inTurn(session, async ({ session }) => session.clear()),
+    close: ({ session }) => this.#close(session),
+    pause: async ({ paused }) => (paused ? this.#engine.pause() : this.#engine.resume()),
     unload: () => this.#unload(),
   };
 
@@ -114,12 +117,9 @@ export class Service {
   async #load({ sources: sent, options, headers, store, wasm: location }: LoadParams, context: Context): Promise<EngineInfo> {
     const { signal } = context;
     const tell = throttled((event) => context.tell(event));
-    const wasm = await runtime(location);
     const sources: ByteSource[] = [];
-    const cancel = new wasm.Cancel();
-    const abort = () => cancel.cancel();
-    signal.addEventListener("abort", abort);
     try {
+      const wasm = await runtime(location);
       for (const file of sent) {
         sources.push(
           await open(file, {
@@ -135,20 +135,29 @@ export class Service {
       const file = fileName(sources[0]?.name ?? "");
       const progress = (status: ProgressEvent["status"], loaded: number, total: number) =>
         tell(status, file, loaded, total);
-      if (signal.aborted) {
-        throw RullamaError.cancelled();
-      }
-      const engine = await wasm.WebEngine.load(sources, options, progress, cancel);
-      this.#loaded = { wasm, engine, sources, gpuName: await gpuName() };
+      const name = await gpuName();
+      const load = (cancel: Cancel) => wasm.WebEngine.load(sources, options, progress, cancel);
+      const engine = await cancellable(wasm, signal, load);
+      this.#loaded = { wasm, engine, sources, gpuName: name };
       return this.#info();
     } catch (thrown) {
       sources.forEach((source) => source.close?.());
       // Nobody will ask for anything else.
       this.#forget();
       throw thrown;
+    }
+  }
+
+  async #examine({ options, wasm: location }: Protocol["examine"]["params"], { signal }: Context): Promise<DeviceReport> {
+    try {
+      const wasm = await runtime(location);
+      const report = await cancellable(wasm, signal, (cancel) => wasm.examine(options, cancel));
+      const found = JSON.parse(report) as DeviceReport;
+      found.gpu.name ||= await gpuName();
+      return found;
     } finally {
-      signal.removeEventListener("abort", abort);
-      cancel.free();
+      // Nobody will ask for anything else.
+      this.#forget();
     }
   }
 
@@ -162,39 +171,47 @@ export class Service {
   #reply(
     id: number,
     { signal, tell }: Context,
-    begin: (session: WebSession, onDelta: (json: string) => void, cancel: InstanceType<Runtime["Cancel"]>) => Promise<string>,
+    begin: (session: WebSession, onDelta: (json: string) => void, cancel: Cancel) => Promise<string>,
   ): Promise<ReplyResult> {
-    return this.#inTurn(id, async (session, { Cancel }) => {
-      if (signal.aborted) {
-        throw RullamaError.cancelled();
-      }
-      const cancel = new Cancel();
-      const abort = () => cancel.cancel();
-      signal.addEventListener("abort", abort);
-      try {
-        const onDelta = (json: string) => tell({ text: "", ...(JSON.parse(json) as Partial<Delta>) });
-        return JSON.parse(await begin(session, onDelta, cancel)) as ReplyResult;
-      } finally {
-        signal.removeEventListener("abort", abort);
-        cancel.free();
-      }
+    const onDelta = (json: string) => tell({ text: "", ...(JSON.parse(json) as Partial<Delta>) });
+    return this.#inTurn(id, async ({ session, closing }, wasm) => {
+      const ended = AbortSignal.any([signal, closing.signal]);
+      return JSON.parse(await cancellable(wasm, ended, (cancel) => begin(session, onDelta, cancel))) as ReplyResult;
     });
   }
 
   /** Does `work` with a session once all that was asked of it before is done. */
-  #inTurn<T>(id: number, work: (session: WebSession, wasm: Runtime) => Promise<T>): Promise<T> {
+  #inTurn<T>(id: number, work: (open: OpenSession, wasm: Runtime) => Promise<T>): Promise<T> {
     const engine = this.#engine;
     const wasm = this.#loaded?.wasm as Runtime;
+    if (this.#closed.has(id)) {
+      throw new RullamaError("session.closed", "the session was closed");
+    }
     let open = this.#sessions.get(id);
     if (!open) {
-      open = { session: engine.session(), turn: Promise.resolve() };
+      open = { session: engine.session(), turn: Promise.resolve(), closing: new AbortController() };
       this.#sessions.set(id, open);
     }
-    const { session } = open;
-    const result = open.turn.then(() => work(session, wasm));
+    const own = open;
+    const result = own.turn.then(() => work(own, wasm));
     // Whether it succeeds or not, it is the next one's turn.
-    open.turn = result.catch(() => {});
+    own.turn = result.catch(() => {});
     return result;
+  }
+
+  /** Ends what a session writes, and frees it once that is over. */
+  async #close(id: number): Promise<void> {
+    this.#closed.add(id);
+    const open = this.#sessions.get(id);
+    if (!open) {
+      return;
+    }
+    open.closing.abort();
+    await open.turn;
+    // Unloading may have been faster.
+    if (this.#sessions.delete(id)) {
+      open.session.free();
+    }
   }
 
   #readPage(reader: number, offset: number, length: number): Promise<Uint8Array> {
@@ -216,6 +233,24 @@ export class Service {
     loaded?.engine.unload();
     loaded?.sources.forEach((source) => source.close?.());
     this.#forget();
+  }
+}
+
+type Cancel = InstanceType<Runtime["Cancel"]>;
+
+/** Does `work` with a handle that the signal pulls. */
+async function cancellable<T>(wasm: Runtime, signal: AbortSignal, work: (cancel: Cancel) => Promise<T>): Promise<T> {
+  if (signal.aborted) {
+    throw RullamaError.cancelled();
+  }
+  const cancel = new wasm.Cancel();
+  const abort = () => cancel.cancel();
+  signal.addEventListener("abort", abort);
+  try {
+    return await work(cancel);
+  } finally {
+    signal.removeEventListener("abort", abort);
+    cancel.free();
   }
 }
 

@@ -127,9 +127,9 @@ export interface Usage {
 }
 
 export interface Timings {
-  /** Milliseconds until the prompt was read. */
+  /** Milliseconds until the prompt was read and the first token chosen. */
   promptMs: number;
-  /** Milliseconds from then to the end. */
+  /** Milliseconds from then to the end, without those in which the page was hidden and the reply waited. */
   generateMs: number;
 }
 
@@ -146,6 +146,43 @@ export interface ProgressEvent {
   progress: number;
 }
 
+/** What a GPU is and allows. */
+export interface GpuInfo {
+  /** What the browser says of it, which may be nothing. */
+  name: string;
+  /** Lanes of the smallest and the largest subgroup, where they are used. */
+  subgroups: [number, number] | null;
+  halfPrecision: boolean;
+  timestamps: boolean;
+  largestBinding: number;
+  largestBuffer: number;
+  workgroupMemory: number;
+}
+
+/** What {@link examine} found out. */
+export interface DeviceReport {
+  gpu: GpuInfo;
+  /** How each kind of kernel answered a known case. */
+  selfTests: { name: string; passed: boolean; detail: string }[];
+  /** What models do in a safer way, because of wrong answers. */
+  fallbacks: string[];
+  /** Bytes a second that a kernel reads from memory. */
+  bandwidth: number;
+}
+
+/** A kernel that steps of a model use. */
+export interface KernelUse {
+  step: "decode" | "prompt";
+  /** Tokens of the step. */
+  rows: number;
+  kernel: string;
+  /** How often a step uses it. */
+  count: number;
+}
+
+/** How {@link examine} looks at the GPU. */
+export interface ExamineOptions extends Pick<LoadOptions, "worker" | "wasm" | "floor" | "subgroups" | "signal"> {}
+
 /** What a loaded model is, and where it runs. */
 export interface EngineInfo {
   name: string;
@@ -159,16 +196,7 @@ export interface EngineInfo {
   trainedContext: number;
   vocabulary: number;
   layers: number;
-  gpu: {
-    /** What the browser says of it, which may be nothing. */
-    name: string;
-    /** Lanes of the smallest and the largest subgroup, where they are used. */
-    subgroups: [number, number] | null;
-    halfPrecision: boolean;
-    timestamps: boolean;
-    largestBinding: number;
-    largestBuffer: number;
-  };
+  gpu: GpuInfo;
   /** Where the weights live. */
   residency: "gpu" | "rows" | "paged";
   /** Bytes of wasm memory, which never become less. */
@@ -188,11 +216,35 @@ export interface CustomSource {
   read(offset: number, length: number): Uint8Array | ArrayBuffer | Promise<Uint8Array | ArrayBuffer>;
 }
 
-/** One file of a model: an address, a file, the path of a file in the browser's storage, bytes, or a reader. */
-export type FileSource = string | URL | Blob | { opfs: string } | ArrayBuffer | Uint8Array | CustomSource;
+/**
+ * One file of a model: an address, a file, the name that it has in the package's store, its path in the browser's storage,
+ * bytes, or a reader.
+ */
+export type FileSource =
+  | string
+  | URL
+  | Blob
+  | { stored: string }
+  | { opfs: string }
+  | ArrayBuffer
+  | Uint8Array
+  | CustomSource;
 
 /** A model: one file, or all files of a split one, in order. The address of the first part names the others. */
 export type ModelSource = FileSource | readonly FileSource[];
+
+/** How an address is kept in the browser. */
+export interface StoreOptions {
+  /**
+   * The name to keep it under. For one file only. Unless told, the last piece of the address; where a file from elsewhere has
+   * that name, host and folders stand in brackets behind it.
+   */
+  name?: string;
+  /** The digest it must have, as 64 hex digits. For one file only. */
+  sha256?: string;
+  /** Asks the server whether it has another file now, and fetches that if so. The old one is kept until the new one is whole. */
+  replace?: boolean;
+}
 
 /** How a model is loaded. */
 export interface LoadOptions {
@@ -209,27 +261,35 @@ export interface LoadOptions {
   residency?: "gpu" | "rows" | "paged";
   /**
    * Spares memory: `rows`, a context of 1024 and prompts in small steps, unless other options say otherwise. Default: on
-   * phones and on devices with 4 GB of memory or less.
+   * phones, on devices with 4 GB of memory or less, and on GPUs that offer no more than WebGPU promises.
    */
   tight?: boolean;
+  /**
+   * What replies do while the page is hidden. `pause`: they wait until it is looked at again, because phones take the GPU
+   * from pages that nobody sees. Default: `pause` where memory is spared, else `continue`.
+   */
+  whenHidden?: "continue" | "pause";
   /** Told how far loading has got. */
   onProgress?: (event: ProgressEvent) => void;
   /** Ends loading: it then fails with the code `cancelled`. */
   signal?: AbortSignal;
   /**
    * Where the engine runs. Default `true`: in a worker of its own. `false`: on this thread. `"blob"`: in a worker made
-   * from a blob, which may import from another origin. Or a worker of yours that imports `rullama/worker`.
+   * from a blob, which may import from another origin. Or a worker of yours that imports `rullama/worker`, is used for
+   * nothing else, and ends with the engine.
    */
   worker?: boolean | "blob" | Worker;
   /** Where the wasm file is, if not beside this package's files; or the compiled module. */
   wasm?: string | URL | WebAssembly.Module;
   /**
-   * Keeps what an address names in the browser: downloaded once, checked, resumed where it stopped, and read from there the
-   * next time. With the digest that a file must have, where it is known. Default `false`: read from the network as it is needed.
+   * Keeps what an address names in the browser: downloaded once, resumed where it stopped, and read from there the next time.
+   * Whatever is read from there is checked. Default `false`: read from the network as it is needed.
    */
-  store?: boolean | { sha256?: string };
+  store?: boolean | StoreOptions;
   /** Headers of requests for the model, such as one that names who asks. */
   headers?: Record<string, string>;
+  /** `true` uses no more of the GPU than WebGPU promises everywhere. For tests. */
+  floor?: boolean;
   /** `false` leaves subgroups alone. For tests. */
   subgroups?: boolean;
   /** `false` trusts the GPU without testing it. */

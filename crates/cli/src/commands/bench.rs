@@ -25,6 +25,11 @@ use crate::{
 const SEED: u64 = 0x72756c6c616d61;
 
 pub(super) async fn run(arguments: &BenchArguments) -> Result<(), Failure> {
+    let (context, memory) = (arguments.context.is_some(), arguments.memory.gpu_memory.is_some());
+    measure_all(arguments).await.map_err(|failure| failure.of_measuring(context, memory))
+}
+
+async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
     let mut setting = load(arguments).await?;
     let mut results = Vec::new();
     let mut session = setting.engine.session()?;
@@ -79,6 +84,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let name = opened.name.clone();
     let mut options = LoadOptions::default().context(arguments.context.unwrap_or(needed));
     arguments.memory.apply(&mut options, arguments.backend);
+    opened.check(options.context)?;
     let (mut load, mut bandwidth) = (Duration::ZERO, None);
     let (engine, device) = match arguments.backend {
         BackendChoice::Cpu => {
@@ -99,7 +105,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
             // Before there are weights, so that the buffer that is read needs no room beside them.
             load += clock.lap();
             progress.set_message("measuring the bandwidth");
-            bandwidth = Some(measure_bandwidth(&gpu).await?);
+            bandwidth = Some(measure_bandwidth(&gpu, &engine::clock()).await?);
             progress.finish_and_clear();
             clock.lap();
             (engine::load_on(gpu, opened, &options).await?, profile.name)

@@ -8,7 +8,7 @@ use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, measure_ban
 use rullama_synth::{Mix, SynthOptions};
 use serde_json::{Value, json};
 
-use crate::{arguments::DoctorArguments, failure::Failure, output};
+use crate::{arguments::DoctorArguments, engine, failure::Failure, output};
 
 /// The steps whose kernels are shown: of decoding, and of a prompt.
 const STEPS: [(&str, u32); 2] = [("decode", 1), ("prompt", 512)];
@@ -22,7 +22,7 @@ pub(super) async fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
         // What answers wrongly is not used, so this comes first.
         tests: self_tests(&gpu).await?,
         kernels: kernels(&gpu).await?,
-        bandwidth: measure_bandwidth(&gpu).await?,
+        bandwidth: measure_bandwidth(&gpu, &engine::clock()).await?,
         gpu,
     };
     if arguments.json {

@@ -1,9 +1,6 @@
 //! `rullama generate`.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::time::Duration;
 
 use rullama_chat::{Delta, ReplyParts};
 use rullama_engine::{ChatOptions, Engine, FinishReason, GenerateOptions, Usage};
@@ -149,18 +146,18 @@ async fn continue_ids(
     let prompt = clock.lap();
     let mut parts = ReplyParts::default();
     let mut ids = Vec::new();
+    let mut writer = TerminalWriter::new();
     while let Some(token) = generation.next().await {
         let token = token?;
         ids.push(token.sampled.id);
+        let delta = Delta::Answer(token.text);
         if !quiet {
-            let mut output = io::stdout().lock();
-            output.write_all(token.text.as_bytes())?;
-            output.flush()?;
+            writer.delta(&delta)?;
         }
-        parts.push(Delta::Answer(token.text));
+        parts.push(delta);
     }
     if !quiet {
-        output::line("")?;
+        writer.end()?;
     }
     Ok(Outcome {
         ids,

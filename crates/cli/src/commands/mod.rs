@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod bench;
+mod convert;
 mod detokenize;
 mod doctor;
 mod generate;
@@ -39,6 +40,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Parity(arguments) => parity::run(&arguments).await,
         Command::Doctor(arguments) => doctor::run(&arguments).await,
         Command::Synth(arguments) => synth::run(&arguments).await,
+        Command::Convert(arguments) => convert::run(&arguments).await,
     };
     result.map_err(|failure| if has_backend { failure } else { failure.without_backend() })
 }

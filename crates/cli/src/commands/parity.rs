@@ -43,6 +43,7 @@ pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
     let mut reference = options.clone();
     arguments.memory.apply(&mut reference, BackendChoice::Cpu);
 
+    opened.check(options.context)?;
     // Servers are asked first: finding that nobody answers takes less time than loading a model.
     let server = match &arguments.against {
         Against::Cpu => None,

@@ -167,7 +167,7 @@ impl Chat {
                 "prompt {read} new tokens at {:.1}/s, reply {} tokens at {:.1}/s",
                 rate(read, prompt_time),
                 usage.generated_tokens,
-                rate(usage.generated_tokens, generate)
+                rate(usage.generated_tokens.saturating_sub(1), generate)
             ))?;
         }
         Ok(())

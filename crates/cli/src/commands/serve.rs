@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    io::{self, Write as _},
+    io,
     net::IpAddr,
     process::{Command, Stdio},
     sync::{Arc, Mutex},
@@ -14,7 +14,9 @@ use crate::{
     arguments::ServeArguments,
     failure::Failure,
     model, output,
-    server::{self, App, Catalogue, Certificate, Guard, Listener, LogFile, ModelFile, Reach, Ring, Shared},
+    server::{
+        self, App, Catalogue, Certificate, Guard, Limits, Listener, LogFile, ModelFile, Reach, Ring, Shared,
+    },
 };
 
 pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
@@ -36,9 +38,14 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     // The first line is for programs: the address and nothing else.
     output::line(&own)?;
     describe(&app, &catalogue);
-    if !host.is_loopback() {
-        invite(&others, arguments.https)?;
+    if let Some(note) = other_port(arguments.port, bound.port()) {
+        anstream::eprintln!("{note}");
     }
+    if !host.is_loopback() {
+        invite(&mut anstream::stdout().lock(), &others)?;
+        advise(&others, arguments.https);
+    }
+    let limits = Limits::default();
     let shared = Arc::new(Shared {
         app,
         catalogue,
@@ -46,14 +53,16 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         guard: Guard {
             reach: if host.is_loopback() { Reach::Loopback } else { Reach::Network },
             origins: arguments.cors.clone(),
+            patience: limits.patience,
         },
         authority: certificate.as_ref().map(Certificate::authority).transpose()?,
     });
     if arguments.open {
         open_browser(&own);
     }
+    let listener = Listener { socket, tls, limits };
     tokio::select! {
-        () = server::run(Listener { socket, tls }, server::router(shared)) => {}
+        () = server::run(listener, server::router(shared)) => {}
         () = interrupted => anstream::eprintln!("the server ends"),
     }
     Ok(())
@@ -88,7 +97,7 @@ fn certificate(
         Failure::new("there is no home folder to keep the certificate in")
             .hint("--certificate names a folder")
     })?;
-    // Addresses of the sixth version change by the day, and with them the certificate would.
+    // IPv6 addresses change by the day, and with them the certificate would.
     let stable = addresses.iter().copied().filter(IpAddr::is_ipv4);
     let all: Vec<IpAddr> = stable.chain(Some(host).filter(|host| !host.is_unspecified())).collect();
     Certificate::load_or_make(&folder, &all)
@@ -106,29 +115,42 @@ fn describe(app: &App, catalogue: &Catalogue) {
     }
 }
 
-/// Tells how a phone gets here.
-fn invite(others: &[String], https: bool) -> Result<(), Failure> {
-    let Some(first) = others.first() else {
-        anstream::eprintln!("note: this machine has no address on a network");
-        return Ok(());
-    };
-    let mut screen = anstream::stdout().lock();
+/// What to say where the usual port was taken: to a browser, another port is another place.
+fn other_port(asked: Option<u16>, found: u16) -> Option<String> {
+    let usual = server::DEFAULT_PORT;
+    (asked.is_none() && found != usual).then(|| {
+        format!(
+            "note: port {usual} is in use, so this is port {found}. A browser keeps conversations and models for each \
+             port apart: those of port {usual} are still there, but not here\n\
+             hint: end the other server and start this one again, or give --port, which is then always the same"
+        )
+    })
+}
+
+/// Shows the way here to a phone: the addresses, and a code of the first.
+fn invite(screen: &mut impl io::Write, others: &[String]) -> io::Result<()> {
+    let Some(first) = others.first() else { return Ok(()) };
     writeln!(screen, "\nOn this network:")?;
     for url in others {
         writeln!(screen, "  {url}")?;
     }
-    if let Some(code) = server::half_blocks(first) {
+    if let Some(code) = server::qr_code(first) {
         write!(screen, "\n{code}")?;
     }
-    screen.flush()?;
-    if https {
-        anstream::eprintln!(
+    screen.flush()
+}
+
+/// Says on standard error what keeps a phone from coming here.
+fn advise(others: &[String], https: bool) {
+    match others.first() {
+        None => anstream::eprintln!("note: this machine has no address on a network"),
+        Some(first) if https => anstream::eprintln!(
             "A phone warns of the certificate until it trusts {first}certificate.crt; docs/guide/serving.md says how."
-        );
-    } else {
-        anstream::eprintln!("note: browsers give WebGPU to other machines by HTTPS only: add --https");
+        ),
+        Some(_) => {
+            anstream::eprintln!("note: browsers give WebGPU to other machines by HTTPS only: add --https");
+        }
     }
-    Ok(())
 }
 
 /// Opens the browser that this user prefers. Without one, the address is on the screen.
@@ -170,4 +192,34 @@ fn interrupt() -> io::Result<impl Future<Output = ()>> {
     Ok(async move {
         interrupted.recv().await;
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_port_is_told_unless_it_was_asked_for() {
+        let usual = server::DEFAULT_PORT;
+        assert_eq!(other_port(None, usual), None);
+        assert_eq!(other_port(Some(0), 40_000), None);
+        assert_eq!(other_port(Some(usual + 1), usual + 1), None);
+        let note = other_port(None, usual + 1).unwrap();
+        assert!(note.contains("port 11435 is in use") && note.contains("hint: "), "{note}");
+    }
+
+    /// Every address is shown, and the code is that of the first.
+    #[test]
+    fn a_phone_is_shown_addresses_and_a_code() {
+        let urls = ["https://192.168.0.2:11435/", "https://10.0.0.2:11435/"].map(str::to_owned);
+        let mut screen = Vec::new();
+        invite(&mut screen, &urls).unwrap();
+        let screen = String::from_utf8(screen).unwrap();
+        let code = server::qr_code(&urls[0]).unwrap();
+        assert_eq!(screen, format!("\nOn this network:\n  {}\n  {}\n\n{code}", urls[0], urls[1]));
+
+        let mut screen = Vec::new();
+        invite(&mut screen, &[]).unwrap();
+        assert!(screen.is_empty());
+    }
 }

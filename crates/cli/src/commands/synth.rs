@@ -1,23 +1,14 @@
 //! `rullama synth`.
-//!
-//! The file is written under another name beside its own and renamed when it is complete, so that no one ever
-//! finds half a model. If it cannot be completed, or the user stops it, what was written is removed.
 
 use std::{
-    fs::{self, File},
-    io::{self, BufWriter, ErrorKind, Write},
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use rullama_gguf::WriteError;
-use rullama_synth::{Plan, SynthError, SynthOptions};
+use rullama_synth::{SynthError, SynthOptions};
 
-use crate::{arguments::SynthArguments, failure::Failure, model, output};
+use crate::{arguments::SynthArguments, failure::Failure, model, new_file, output};
 
 pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
     let path = &arguments.output;
@@ -27,17 +18,19 @@ pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
         vocabulary: arguments.vocab,
         towers: arguments.towers,
     };
-    let target = target(path)?;
+    let target = new_file::target(path)?;
     let started = Instant::now();
     let plan = rullama_synth::plan(arguments.preset, &options)
         .map_err(|error| Failure::new("the model cannot be made").caused_by(error))?;
     let (tensors, parameters, needed) = (plan.tensors().len(), plan.parameters(), plan.data_bytes());
     let bar = model::progress(&path.display().to_string(), needed);
 
-    let stop = stop_on_interrupt();
+    let stop = new_file::stop_on_interrupt();
     let (in_writer, its_bar) = (Arc::clone(&stop), bar.clone());
     let writing = tokio::task::spawn_blocking(move || {
-        write(plan, &target, &in_writer, |done| its_bar.set_position(done))
+        let write =
+            |output: &mut new_file::Output<'_>| plan.write(output, move |done, _| its_bar.set_position(done));
+        new_file::create(&target, &in_writer, write, |_| Ok(()))
     });
     let result = writing.await;
     bar.finish_and_clear();
@@ -46,7 +39,9 @@ pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
         Ok(Err(_)) if stop.load(Ordering::Relaxed) => {
             return Err(Failure::new(format!("`{}` was not written: you stopped it", path.display())));
         }
-        Ok(Err(SynthError::Write(WriteError::Io(error)))) => return Err(refused(path, error, needed)),
+        Ok(Err(SynthError::Write(WriteError::Io(error)))) => {
+            return Err(new_file::refused(path, error, needed));
+        }
         Ok(Err(error)) => return Err(Failure::new("the model cannot be made").caused_by(error)),
         Err(error) => return Err(Failure::new("the model cannot be made").caused_by(error)),
     };
@@ -59,110 +54,4 @@ pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
         vec!["size".to_owned(), output::size(bytes)],
         vec!["took".to_owned(), format!("{took:.1} s, {rate}/s")],
     ])?)
-}
-
-/// What becomes true when the user presses Ctrl-C.
-fn stop_on_interrupt() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    // Not awaited: it ends with the program.
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            stopped.store(true, Ordering::Relaxed);
-        }
-    });
-    stop
-}
-
-/// The file that the new one replaces: where the path leads, if it is a link.
-fn target(path: &Path) -> Result<PathBuf, Failure> {
-    let refuse = |what: &str| {
-        let message = format!("`{}` is {what}; a model is written to a file", path.display());
-        Err(Failure::new(message).hint("give the path of a file, such as model.gguf"))
-    };
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => refuse("a folder"),
-        // A device or a pipe would be replaced, not written to.
-        Ok(found) if !found.is_file() => refuse("no regular file"),
-        Ok(_) => Ok(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())),
-        Err(_) if path.file_name().is_none() => refuse("no name for a file"),
-        Err(_) => Ok(path.to_owned()),
-    }
-}
-
-/// Writes the model and returns the size of its file.
-fn write(
-    plan: Plan,
-    target: &Path,
-    stop: &AtomicBool,
-    progress: impl Fn(u64) + Send,
-) -> Result<u64, SynthError> {
-    let io = |error: io::Error| SynthError::Write(WriteError::Io(error));
-    let (partial, file) = Partial::create(target).map_err(io)?;
-    // Weights come in large pieces; this is for the padding between them.
-    let mut output = BufWriter::with_capacity(1 << 16, Stoppable { output: file, stop });
-    plan.write(&mut output, move |done, _| progress(done))?;
-    let file = output.into_inner().map_err(|error| io(error.into_error()))?.output;
-    let bytes = file.metadata().map_err(io)?.len();
-    // Closed first: some systems do not rename a file that is open.
-    drop(file);
-    partial.complete(target).map_err(io)?;
-    Ok(bytes)
-}
-
-/// A file under a name that is not its own yet; unless completed, it is removed.
-struct Partial {
-    path: PathBuf,
-}
-
-impl Partial {
-    fn create(target: &Path) -> io::Result<(Self, File)> {
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        // Two runs for the same file must not write to each other's.
-        let path = target.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-        let file = File::create(&path)?;
-        Ok((Self { path }, file))
-    }
-
-    fn complete(self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // When it was completed there is nothing left to remove.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Takes no more bytes once it is told to stop.
-struct Stoppable<'s, W> {
-    output: W,
-    stop: &'s AtomicBool,
-}
-
-impl<W: Write> Write for Stoppable<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(io::Error::other("stopped"));
-        }
-        self.output.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
-    }
-}
-
-fn refused(path: &Path, error: io::Error, needed: u64) -> Failure {
-    let kind = error.kind();
-    let failure = Failure::new(format!("`{}` cannot be written", path.display())).caused_by(error);
-    match kind {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            failure.hint(format!("the file needs {}; nothing of it was kept", output::size(needed)))
-        }
-        ErrorKind::NotFound => failure.hint("the folder must exist"),
-        _ => failure,
-    }
 }

@@ -1,9 +1,14 @@
 //! Sockets: finding a port, accepting connections, speaking TLS where that was asked for.
+//!
+//! Whoever can connect can also connect very often, or stop in the middle. So there is a bound on the connections that
+//! are open at once, and on how long one may stand still.
 
 use std::{
     io,
     net::{IpAddr, SocketAddr},
+    pin::Pin,
     sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -14,27 +19,49 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    time::{sleep, timeout},
+    sync::Semaphore,
+    time::{Instant, Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 
 use crate::failure::Failure;
 
 /// Beside Ollama's.
-const DEFAULT_PORT: u16 = 11435;
+pub(crate) const DEFAULT_PORT: u16 = 11435;
 
 /// Ports that are tried where none was asked for.
 const PORTS_TRIED: u16 = 20;
 
-/// How long a client may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// What one client may take from the others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Connections that are open at once. Others wait until one of these ends.
+    connections: usize,
+    /// How long a client may take to say what it wants, its body included.
+    pub(crate) patience: Duration,
+    /// How long neither side may get a byte across before the connection ends.
+    standstill: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // A connection has a socket and a file, and many systems allow a program 1,024 of both together.
+            connections: 256,
+            patience: Duration::from_secs(30),
+            // A page that was put to sleep for longer goes on with another request.
+            standstill: Duration::from_secs(120),
+        }
+    }
+}
 
 /// A socket that listens, and how it is spoken to.
 pub(crate) struct Listener {
     pub(crate) socket: TcpListener,
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
+    pub(crate) limits: Limits,
 }
 
 /// Listens on a port; without one, on the usual port or the next that is free.
@@ -67,11 +94,19 @@ pub(crate) async fn bind(host: IpAddr, port: Option<u16>) -> Result<TcpListener,
 
 /// Answers until it is dropped.
 pub(crate) async fn run(listener: Listener, router: Router) {
-    let tls = listener.tls.map(TlsAcceptor::from);
+    let Listener { socket, tls, limits } = listener;
+    let tls = tls.map(TlsAcceptor::from);
+    let free = Arc::new(Semaphore::new(limits.connections));
     loop {
-        match listener.socket.accept().await {
+        // Had before a connection is accepted: the system keeps those that wait, and they cost nothing here.
+        let Ok(permit) = free.clone().acquire_owned().await else { return };
+        match socket.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(greet(stream, tls.clone(), router.clone()));
+                let (tls, router) = (tls.clone(), router.clone());
+                tokio::spawn(async move {
+                    serve_connection(stream, tls, router, limits).await;
+                    drop(permit);
+                });
             }
             // Most likely too many files are open; some of them will be closed.
             Err(_) => sleep(Duration::from_millis(100)).await,
@@ -80,21 +115,177 @@ pub(crate) async fn run(listener: Listener, router: Router) {
 }
 
 /// One connection. Clients go away whenever they like, so how it ends is of no interest.
-async fn greet(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router) {
+async fn serve_connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, limits: Limits) {
     // Small answers are sent at once; when this fails they are a little slower.
     let _ = stream.set_nodelay(true);
+    let stream = Moving::new(stream, limits.standstill);
     match tls {
-        None => converse(stream, router).await,
+        None => speak_http(stream, router, limits).await,
         Some(tls) => {
-            if let Ok(Ok(stream)) = timeout(PATIENCE, tls.accept(stream)).await {
-                converse(stream, router).await;
+            if let Ok(Ok(stream)) = timeout(limits.patience, tls.accept(stream)).await {
+                speak_http(stream, router, limits).await;
             }
         }
     }
 }
 
-async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
+async fn speak_http(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, limits: Limits) {
     let mut protocol = http1::Builder::new();
-    protocol.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    protocol.timer(TokioTimer::new()).header_read_timeout(limits.patience);
     let _ = protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+}
+
+/// A stream that fails when nothing has gone either way for too long: a body that never comes, or a reader that does
+/// not read, would hold its connection for ever.
+struct Moving<S> {
+    stream: S,
+    longest: Duration,
+    until: Pin<Box<Sleep>>,
+}
+
+impl<S> Moving<S> {
+    fn new(stream: S, longest: Duration) -> Self {
+        Self { stream, longest, until: Box::pin(sleep(longest)) }
+    }
+
+    /// Begins to wait anew where something went across, and gives up where nothing has for too long.
+    fn watch<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            let until = Instant::now() + self.longest;
+            self.until.as_mut().reset(until);
+            return outcome;
+        }
+        self.until.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Moving<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.watch(context, outcome)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Moving<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.watch(context, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    // Neither of these sends anything over TCP, so neither says that something went across.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, routing::get};
+    use futures_util::stream;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+    /// A server with these limits; ends with the test.
+    async fn start(limits: Limits, router: Router) -> SocketAddr {
+        let socket = bind(super::super::LOOPBACK, Some(0)).await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(run(Listener { socket, tls: None, limits }, router));
+        address
+    }
+
+    fn hello() -> Router {
+        Router::new().route("/", get(async || "hello"))
+    }
+
+    /// Long enough for any machine.
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// The first bytes of an answer, unless none come for so long.
+    async fn answer(stream: &mut TcpStream, within: Duration) -> Option<Vec<u8>> {
+        let mut bytes = [0; 12];
+        let read = timeout(within, stream.read_exact(&mut bytes)).await;
+        read.ok().map(|read| read.map(|_| bytes.to_vec()).unwrap())
+    }
+
+    /// Waits for the server to close, and gives what it had sent.
+    async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let read = timeout(LONG, stream.read_to_end(&mut bytes)).await;
+        // It may close by force.
+        let _ = read.expect("the server holds the connection");
+        bytes
+    }
+
+    #[tokio::test]
+    async fn one_connection_too_many_waits_for_another_to_end() {
+        let address = start(Limits { connections: 2, ..Limits::default() }, hello()).await;
+        let (mut first, mut second) =
+            (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
+        for stream in [&mut first, &mut second] {
+            stream.write_all(REQUEST).await.unwrap();
+            assert_eq!(answer(stream, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
+        }
+        let mut third = TcpStream::connect(address).await.unwrap();
+        third.write_all(REQUEST).await.unwrap();
+        assert_eq!(answer(&mut third, Duration::from_millis(300)).await, None);
+        drop(first);
+        assert_eq!(answer(&mut third, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
+    }
+
+    /// Someone who asks for more than sockets can hold, and does not read it.
+    #[tokio::test]
+    async fn a_reader_who_does_not_read_is_let_go() {
+        let piece = || stream::repeat_with(|| Ok::<_, io::Error>(vec![0_u8; 1 << 16]));
+        let router = Router::new().route("/", get(async move || Body::from_stream(piece())));
+        let limits = Limits { connections: 1, standstill: Duration::from_millis(200), ..Limits::default() };
+        let address = start(limits, router).await;
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        idle.write_all(REQUEST).await.unwrap();
+        // There is room for one, so the second is answered only once the first was let go.
+        let mut second = TcpStream::connect(address).await.unwrap();
+        second.write_all(REQUEST).await.unwrap();
+        assert_eq!(answer(&mut second, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_does_not_come_is_not_waited_for() {
+        let router = Router::new().route("/", axum::routing::post(async |body: String| body));
+        let limits = Limits { standstill: Duration::from_millis(200), ..Limits::default() };
+        let address = start(limits, router).await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream
+            .write_all(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf")
+            .await
+            .unwrap();
+        let said = String::from_utf8(until_closed(&mut stream).await).unwrap();
+        assert!(!said.contains(" 200 "), "{said}");
+    }
 }

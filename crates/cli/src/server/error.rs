@@ -39,6 +39,11 @@ impl Problem {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", "this address does not take that method")
     }
 
+    /// A body that took too long to come.
+    pub(super) fn timeout() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request.timeout", "the rest of the request did not come")
+    }
+
     /// Something on this side that the client can do nothing about.
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)

@@ -8,17 +8,20 @@
 //! - **Other origins may not read** anything, unless `--cors` names them, and then models only.
 //!
 //! Every answer isolates its page (`Cross-Origin-Opener-Policy`, `Cross-Origin-Embedder-Policy`), without which a
-//! browser gives it neither shared memory nor exact clocks.
+//! browser gives it neither shared memory nor exact clocks; and no page may show another in a frame of its own, where
+//! clicks could be lured into it. What else a page may do, the app's own policy says, in the page.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use axum::{
-    body::Body,
+    body::{Body, HttpBody as _},
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
+
+use tokio::time::timeout;
 
 use super::{SharedState, error::Problem, file::TOTAL_SIZE};
 
@@ -37,6 +40,8 @@ pub(crate) struct Guard {
     pub(crate) reach: Reach,
     /// Other origins that may read models; `*` stands for all.
     pub(crate) origins: Vec<String>,
+    /// How long the body of a request may take.
+    pub(crate) patience: Duration,
 }
 
 /// Addresses that another origin may read if it is allowed to.
@@ -56,8 +61,12 @@ pub(super) async fn guard(State(shared): SharedState, request: Request, next: Ne
         problem.into_response()
     } else if *request.method() == Method::OPTIONS && allowed.is_some() {
         preflight(request.headers())
-    } else {
+    } else if request.body().is_end_stream() {
         next.run(request).await
+    } else {
+        // A body that comes byte by byte would otherwise be waited for as long as it likes.
+        let answer = timeout(guard.patience, next.run(request)).await;
+        answer.unwrap_or_else(|_| Problem::timeout().into_response())
     };
     isolate(response.headers_mut());
     if shareable && !guard.origins.is_empty() {
@@ -139,6 +148,7 @@ fn isolate(headers: &mut HeaderMap) {
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-embedder-policy", "require-corp"),
         ("cross-origin-resource-policy", "same-origin"),
+        ("content-security-policy", "frame-ancestors 'none'"),
         ("x-content-type-options", "nosniff"),
     ] {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
@@ -157,10 +167,45 @@ fn share(headers: &mut HeaderMap, origin: &HeaderValue) {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
+    use axum::body::Bytes;
+    use futures_util::stream;
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+
     use super::*;
+    use crate::server::{App, Catalogue, Ring, Shared, router};
+
+    fn guard(reach: Reach) -> Guard {
+        Guard { reach, origins: Vec::new(), patience: Duration::from_millis(50) }
+    }
 
     fn knows(reach: Reach, host: &str) -> bool {
-        host.parse().is_ok_and(|host| Guard { reach, origins: Vec::new() }.knows(&host))
+        host.parse().is_ok_and(|host| guard(reach).knows(&host))
+    }
+
+    /// Whoever sends a byte now and then never stands still, and is not waited for all the same.
+    #[tokio::test]
+    async fn a_body_that_trickles_is_not_waited_for() {
+        let shared = Shared {
+            app: App::find(None).unwrap(),
+            catalogue: Catalogue { stores: Vec::new(), files: Vec::new() },
+            log: Mutex::new(Ring::new(None)),
+            guard: guard(Reach::Loopback),
+            authority: None,
+        };
+        let trickle = stream::unfold((), async |()| {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Some((Ok::<_, io::Error>(Bytes::from_static(b"x")), ()))
+        });
+        let request = Request::post("/api/log").header(header::HOST, "localhost");
+        let request = request.body(Body::from_stream(trickle)).unwrap();
+        let answer = TowerToHyperService::new(router(Arc::new(shared))).call(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
     }
 
     #[test]

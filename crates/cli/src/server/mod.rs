@@ -32,10 +32,10 @@ pub(crate) use self::{
     address::{LOOPBACK, default_route_first, page_urls},
     app::App,
     certificate::{Certificate, folder as certificate_folder},
-    connection::{Listener, bind, run},
+    connection::{DEFAULT_PORT, Limits, Listener, bind, run},
     guard::{Guard, Reach},
     models::{Catalogue, ModelFile},
-    qr::half_blocks,
+    qr::qr_code,
     ring::{LogFile, Ring},
     router::router,
 };

@@ -34,7 +34,7 @@ use crate::{failure::Failure, family, output};
 
 /// Everything that can be read.
 pub(crate) struct Catalogue {
-    /// Where several have a model of the same name, the first counts.
+    /// Where several have a model of the same name, the first that is whole counts.
     pub(crate) stores: Vec<Store>,
     pub(crate) files: Vec<ModelFile>,
 }
@@ -107,8 +107,7 @@ impl Catalogue {
         let files = self.files.iter().filter_map(ModelFile::entry);
         let stored = self.stores.iter().flat_map(|store| {
             let summaries = store.list().unwrap_or_default().models;
-            let whole = summaries.into_iter().filter_map(|summary| store.model(&summary.name).ok());
-            whole.filter(|model| open_model(&model.weights.path, Some(&model.weights)).is_some())
+            summaries.into_iter().filter_map(|summary| whole(store, &summary.name))
         });
         let mut entries = BTreeMap::new();
         for entry in files.chain(stored.map(stored_entry)) {
@@ -125,13 +124,21 @@ impl Catalogue {
             };
         }
         let name: Name = name.parse().ok()?;
-        let model = self.stores.iter().find_map(|store| store.model(&name).ok())?;
+        // As in the list: a damaged model does not hide a whole one in the next store.
+        let model = self.stores.iter().find_map(|store| whole(store, &name))?;
         let blob = match part {
             Part::Weights => model.weights,
             Part::Projector => model.projector?,
         };
         open_model(&blob.path, Some(&blob))
     }
+}
+
+/// A model of a store, if its weights are there and are GGUF.
+fn whole(store: &Store, name: &Name) -> Option<StoredModel> {
+    let model = store.model(name).ok()?;
+    open_model(&model.weights.path, Some(&model.weights))?;
+    Some(model)
 }
 
 fn stored_entry(model: StoredModel) -> Entry {

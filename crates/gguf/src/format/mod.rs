@@ -176,7 +176,17 @@ impl Format {
 
     /// Whether [`encode`](Self::encode) writes this format.
     pub const fn can_encode(self) -> bool {
-        matches!(self, Self::F32 | Self::F16 | Self::BF16 | Self::Q8_0 | Self::Q4_0 | Self::Q4_K | Self::Q6_K)
+        matches!(
+            self,
+            Self::F32
+                | Self::F16
+                | Self::BF16
+                | Self::Q8_0
+                | Self::Q5_0
+                | Self::Q4_0
+                | Self::Q4_K
+                | Self::Q6_K
+        )
     }
 
     /// How many bytes a row of this many values takes.
@@ -188,6 +198,19 @@ impl Format {
             return None;
         }
         (values / block_len).checked_mul(self.block_bytes() as u64)
+    }
+
+    /// This format where rows of `row` values are whole blocks of it; otherwise the one that llama.cpp's
+    /// quantiser takes in its place.
+    pub fn fitting(self, row: u64) -> Self {
+        let fits = |format: &Self| row.is_multiple_of(format.block_len() as u64);
+        let shorter = match self {
+            Self::Q2_K | Self::Q3_K | Self::Q4_K => Self::Q5_0,
+            Self::Q5_K => Self::Q5_1,
+            Self::Q6_K => Self::Q8_0,
+            _ => Self::F16,
+        };
+        [self, shorter].into_iter().find(fits).unwrap_or(Self::F16)
     }
 
     /// Decodes whole blocks; `out` has room for exactly their values.
@@ -297,6 +320,7 @@ impl Work for Encode<'_> {
             Format::F16 => for_each_chunk!(values, out, encode::scalar::f16),
             Format::BF16 => for_each_chunk!(values, out, encode::scalar::bf16),
             Format::Q8_0 => for_each_chunk!(values, out, encode::q8_0::q8_0),
+            Format::Q5_0 => for_each_chunk!(values, out, encode::q5_0::q5_0),
             Format::Q4_0 => for_each_chunk!(values, out, encode::q4_0::q4_0),
             Format::Q4_K => for_each_chunk!(values, out, encode::q4_k::q4_k),
             Format::Q6_K => for_each_chunk!(values, out, encode::q6_k::q6_k),

@@ -8,6 +8,7 @@ use std::{
     ops::Range,
 };
 
+use futures_util::future::try_join_all;
 use rullama_gguf::{Format, Model, ModelTensor};
 use rullama_graph::{Graph, Node, Op, Value, Weight};
 
@@ -122,6 +123,7 @@ impl Manifest {
             manifest.stack(model, graph, &stack, layout)?;
         }
         let multiplied = multiplied(graph);
+        let mut known = needed_now(model, graph).await?;
         for node in graph.nodes() {
             let Some(weight) = node.op.weight() else { continue };
             let info = graph.weight(weight);
@@ -143,13 +145,12 @@ impl Manifest {
                     }
                     if let Some(scale) = info.scale {
                         let name = graph.weight(scale).tensor.as_str();
-                        let value = decoded(model, &find(model, name)?).await?[0];
-                        manifest.factors.insert(name.to_owned(), value);
+                        manifest.factors.insert(name.to_owned(), known[name][0]);
                     }
                 }
                 Op::Rope { .. } => {
-                    let factors = decoded(model, &find(model, name)?).await?;
-                    manifest.rope_factors.insert(name.to_owned(), factors);
+                    let factors = known.remove(name).unwrap_or_default();
+                    manifest.rope_factors.entry(name.to_owned()).or_insert(factors);
                 }
                 _ => {
                     if !manifest.vectors.contains_key(name) {
@@ -358,6 +359,26 @@ fn packing(tensor: &ModelTensor<'_>) -> Result<Packing, GpuError> {
     Packing::new(resident_format(tensor.format, width), width)
         .or_else(|| Packing::new(Format::F32, width))
         .ok_or(GpuError::Unsupported { operation: "linear" })
+}
+
+/// The values that the host needs: single numbers, and divisors of rotary frequencies. All are asked for at once, because
+/// each lies somewhere else and servers take their time.
+async fn needed_now<'g>(model: &Model, graph: &'g Graph) -> Result<HashMap<&'g str, Vec<f32>>, GpuError> {
+    let mut names = HashSet::new();
+    for node in graph.nodes() {
+        let Some(info) = node.op.weight().map(|weight| graph.weight(weight)) else { continue };
+        match node.op {
+            Op::Rope { .. } => names.insert(info.tensor.as_str()),
+            Op::Embed { .. } | Op::Linear { .. } | Op::ExpertLinear { .. } => {
+                info.scale.is_some_and(|scale| names.insert(&graph.weight(scale).tensor))
+            }
+            _ => false,
+        };
+    }
+    let read = async |name: &'g str| -> Result<_, GpuError> {
+        Ok((name, decoded(model, &find(model, name)?).await?))
+    };
+    Ok(try_join_all(names.into_iter().map(read)).await?.into_iter().collect())
 }
 
 /// Tensors that something is multiplied with.

@@ -6,6 +6,7 @@ mod pages;
 mod residency;
 mod resident;
 mod row_tables;
+mod stretches;
 
 pub use manifest::Conversion;
 pub(crate) use manifest::{Layout, Manifest, Packed, Shard};

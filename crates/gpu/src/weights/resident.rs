@@ -6,17 +6,15 @@ use rullama_gguf::{Model, ModelTensor};
 
 use super::{
     Manifest, Packed, Residency,
-    manifest::{decode, decoded, find},
+    manifest::{decode, find},
     pack::Packing,
     pages::Pages,
+    stretches::{Piece, Reader, STRETCH, Target, stretches},
 };
 use crate::{Gpu, GpuError};
 
-/// Rows are read and packed in pieces of about this many bytes, so that host memory stays small.
-const PIECE: u64 = 16 << 20;
-
-/// Bytes on their way to the GPU: a piece that is being written, and one that is being copied.
-pub(crate) const STAGING: u64 = 2 * PIECE;
+/// Bytes on their way to the GPU: those that are being written, and those that are being copied.
+pub(crate) const STAGING: u64 = 2 * STRETCH;
 
 /// The weights of a manifest on the GPU.
 pub(crate) struct Resident {
@@ -48,35 +46,46 @@ impl Resident {
         let mut done = 0;
         progress(done, all);
         let resident = Self::allocate(gpu, manifest).await?;
-        for (name, at) in manifest.vectors() {
-            let values = decoded(model, &find(model, name)?).await?;
-            gpu.queue.write_buffer(&resident.vectors, 4 * u64::from(at), bytemuck::cast_slice(&values));
-        }
-        for (index, packed) in staying() {
-            let mut first = 0;
-            for part in &packed.parts {
-                let tensor = find(model, &part.tensor)?;
-                let at_once = (PIECE / tensor.row_bytes().max(1)).max(1);
-                let mut row = 0;
-                while row < part.rows {
-                    let rows = row..(row + at_once).min(part.rows);
-                    let planes = read_rows(model, &tensor, &packed.packing, rows.clone()).await?;
-                    write_rows(gpu, packed, &resident.shards[index], first + row, &planes);
-                    // Sends what was written on its way, so that it does not pile up in memory.
-                    gpu.queue.submit([]);
-                    gpu.check()?;
-                    row = rows.end;
-                    done += (rows.end - rows.start) * 4 * u64::from(packed.packing.row_words());
-                    progress(done.min(all), all);
-                }
-                first += part.rows;
+        let mut reader = Reader::new(model, stretches(pieces(model, manifest)?));
+        while let Some((stretch, bytes)) = reader.next().await? {
+            for (piece, bytes) in stretch.pieces(&bytes) {
+                done += resident.write(gpu, manifest, piece, bytes)?;
             }
+            // Sends what was written on its way, so that it does not pile up in memory.
+            gpu.queue.submit([]);
+            gpu.check()?;
+            progress(done.min(all), all);
         }
         gpu.poll(wgpu::PollType::Poll)?;
         gpu.check()?;
         // Vectors, and what fills shards up, are not counted one by one.
         progress(all, all);
         Ok(resident)
+    }
+
+    /// Packs what was read of a piece and writes it to where it belongs. Gives the bytes that this is of packed tensors.
+    fn write(
+        &self,
+        gpu: &Gpu,
+        manifest: &Manifest,
+        piece: &Piece<'_>,
+        bytes: &[u8],
+    ) -> Result<u64, GpuError> {
+        let Piece { tensor, rows, target } = piece;
+        match *target {
+            Target::Vector { at } => {
+                let values = decode(tensor, bytes, tensor.shape.values() as usize)?;
+                gpu.queue.write_buffer(&self.vectors, 4 * u64::from(at), bytemuck::cast_slice(&values));
+                Ok(0)
+            }
+            Target::Packed { index, row } => {
+                let packed = &manifest.packed[index];
+                let count = rows.end - rows.start;
+                let planes = packed_rows(tensor, &packed.packing, bytes, count as usize)?;
+                write_rows(gpu, packed, &self.shards[index], row, &planes);
+                Ok(count * 4 * u64::from(packed.packing.row_words()))
+            }
+        }
     }
 
     /// Sets all memory aside before the first byte is read, so that what does not fit costs no reading. What was set aside
@@ -103,6 +112,22 @@ impl Resident {
         }
         Ok(resident)
     }
+}
+
+/// Everything that is read before the first step.
+fn pieces<'m>(model: &'m Model, manifest: &Manifest) -> Result<Vec<Piece<'m>>, GpuError> {
+    let mut pieces = Vec::new();
+    for (name, at) in manifest.vectors() {
+        pieces.push(Piece::vector(find(model, name)?, at));
+    }
+    for (index, packed) in manifest.resident(Residency::Gpu) {
+        let mut first = 0;
+        for part in &packed.parts {
+            pieces.extend(Piece::rows(find(model, &part.tensor)?, index, first));
+            first += part.rows;
+        }
+    }
+    Ok(pieces)
 }
 
 /// The planes of some rows.

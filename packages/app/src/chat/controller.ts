@@ -28,10 +28,13 @@ export class ChatController {
   readonly grew = new Emitter<Writing>();
   /** An answer ended, well or not. */
   readonly finished = new Emitter<ChatMessage>();
+  /** A conversation could not be kept, with the reason; or, without one, can be again. */
+  readonly unsaved = new Emitter<{ reason: unknown } | undefined>();
   readonly #library: Library;
   readonly #host: ModelHost;
   readonly #preferences: Preferences;
   #current: Conversation;
+  #failed = false;
   #writing: (Writing & { controller: AbortController; done: Promise<void> }) | undefined;
 
   constructor(library: Library, host: ModelHost, preferences: Preferences) {
@@ -154,6 +157,7 @@ export class ChatController {
     await this.stop();
     const message: ChatMessage = { id: newId(), parent, role: "user", content: text, createdAt: Date.now(), state: "complete" };
     add(conversation, message);
+    this.#library.wrote(message.id);
     await this.#answer(conversation, message.id);
   }
 
@@ -161,6 +165,7 @@ export class ChatController {
     await this.stop();
     const message: ChatMessage = { id: newId(), parent: question, role: "assistant", content: "", createdAt: Date.now(), state: "writing" };
     add(conversation, message);
+    this.#library.wrote(message.id);
     const controller = new AbortController();
     const release = this.#library.hold(conversation.id);
     const writing: Writing = { conversation, message, tokens: 0 };
@@ -227,9 +232,19 @@ export class ChatController {
 
   async #save(conversation: Conversation): Promise<void> {
     conversation.updatedAt = Date.now();
-    await this.#library.save(conversation).catch(() => {
+    try {
+      await this.#library.save(conversation);
+      if (this.#failed) {
+        this.#failed = false;
+        this.unsaved.emit(undefined);
+      }
+    } catch (error) {
       // Out of room or taken away: the page keeps it, and the next saving tries again.
-    });
+      if (!this.#failed) {
+        this.#failed = true;
+        this.unsaved.emit({ reason: error });
+      }
+    }
   }
 
   /** Shows what another tab made of the conversation that is shown here. */

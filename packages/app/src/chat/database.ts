@@ -28,12 +28,28 @@ export class ConversationDatabase {
     return settled(this.#store("readonly").get(id));
   }
 
-  async put(conversation: Conversation): Promise<void> {
-    await settled(this.#store("readwrite").put(conversation));
+  /** Stores what `change` makes of what is stored; no other tab comes between. */
+  async update(id: string, change: (stored: Conversation | undefined) => Conversation): Promise<void> {
+    const store = this.#store("readwrite");
+    const request: IDBRequest<Conversation | undefined> = store.get(id);
+    let failure: unknown;
+    request.addEventListener("success", () => {
+      try {
+        store.put(change(request.result));
+      } catch (error) {
+        failure = error;
+        store.transaction.abort();
+      }
+    });
+    await finished(store.transaction).catch((error: unknown) => {
+      throw failure ?? error;
+    });
   }
 
   async delete(id: string): Promise<void> {
-    await settled(this.#store("readwrite").delete(id));
+    const store = this.#store("readwrite");
+    store.delete(id);
+    await finished(store.transaction);
   }
 
   #store(mode: IDBTransactionMode): IDBObjectStore {
@@ -45,5 +61,13 @@ function settled<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.addEventListener("success", () => resolve(request.result));
     request.addEventListener("error", () => reject(request.error));
+  });
+}
+
+/** A transaction is kept only when it is complete: that there is no room is often told after every request succeeded. */
+function finished(transaction: IDBTransaction): Promise<void> {
+  return new Promise((resolve, reject) => {
+    transaction.addEventListener("complete", () => resolve());
+    transaction.addEventListener("abort", () => reject(transaction.error ?? new Error("the browser gave up storing it")));
   });
 }

@@ -2,6 +2,7 @@
 
 import { Emitter } from "../state/emitter";
 import { ConversationDatabase } from "./database";
+import { baseOf, merge, type Base } from "./merge";
 import { settle, type Conversation } from "./tree";
 
 const CHANNEL = "rullama-conversations";
@@ -15,6 +16,10 @@ export class Library {
   readonly #channel: BroadcastChannel | undefined;
   /** Conversations that are being written here; another tab's older copy must not replace them. */
   readonly #held = new Set<string>();
+  /** Messages that were written in this tab. */
+  readonly #written = new Set<string>();
+  /** Conversations as they were stored when this tab last looked. */
+  readonly #bases = new Map<string, Base>();
 
   private constructor(database: ConversationDatabase | undefined) {
     this.#database = database;
@@ -36,6 +41,7 @@ export class Library {
     }
     const library = new Library(database);
     kept.forEach((conversation) => {
+      library.#bases.set(conversation.id, baseOf(conversation));
       settle(conversation);
       library.#conversations.set(conversation.id, conversation);
     });
@@ -55,16 +61,38 @@ export class Library {
     return this.#conversations.get(id);
   }
 
-  /** Keeps a conversation as it is now. */
+  /** A message of this tab: nobody else knows better what it says. */
+  wrote(message: string): void {
+    this.#written.add(message);
+  }
+
+  /** Keeps a conversation as it is now, together with what other tabs have added to it. */
   async save(conversation: Conversation): Promise<void> {
-    this.#conversations.set(conversation.id, conversation);
+    const { id } = conversation;
+    this.#conversations.set(id, conversation);
     this.changed.emit();
-    await this.#database?.put(conversation);
-    this.#channel?.postMessage(conversation.id);
+    let more = false;
+    let base = baseOf(conversation);
+    await this.#database?.update(id, (stored) => {
+      if (stored) {
+        const merged = merge(stored, conversation, this.#bases.get(id), (message) => this.#written.has(message));
+        more = merged.title !== conversation.title || merged.messages.some((message, index) => message !== conversation.messages[index]);
+        Object.assign(conversation, merged);
+      }
+      base = baseOf(conversation);
+      return conversation;
+    });
+    this.#bases.set(id, base);
+    this.#channel?.postMessage(id);
+    if (more) {
+      this.changed.emit();
+      this.replaced.emit(id);
+    }
   }
 
   async delete(id: string): Promise<void> {
     this.#conversations.delete(id);
+    this.#bases.delete(id);
     this.changed.emit();
     await this.#database?.delete(id);
     this.#channel?.postMessage(id);
@@ -82,10 +110,12 @@ export class Library {
     }
     const conversation = await this.#database?.get(id).catch(() => undefined);
     if (conversation) {
+      this.#bases.set(id, baseOf(conversation));
       const known = this.#conversations.get(id);
       // Views hold on to the object they show.
       this.#conversations.set(id, known ? Object.assign(known, conversation) : conversation);
     } else {
+      this.#bases.delete(id);
       this.#conversations.delete(id);
     }
     this.changed.emit();

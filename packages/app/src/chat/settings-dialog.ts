@@ -1,14 +1,24 @@
 // The settings: how replies are written, what the model is told to be, how much it can keep in mind.
 
 import type { ModelHost } from "../model/host";
+import type { Server } from "../model/server";
 import type { Preferences } from "../state/preferences";
 import { DEFAULTS, FIELDS, readNumber, type NumberField } from "../state/settings";
+import { count } from "../text/format";
 import { button, iconButton } from "../ui/button";
 import { openDialog } from "../ui/dialog";
 import { make, type Child } from "../ui/dom";
 import type { ChatController } from "./controller";
 
-export function openSettings(preferences: Preferences, chat: ChatController, host: ModelHost): void {
+export interface SettingsParts {
+  preferences: Preferences;
+  chat: ChatController;
+  host: ModelHost;
+  server: Server;
+}
+
+export function openSettings(parts: SettingsParts): void {
+  const { preferences, chat, host, server } = parts;
   const { settings } = preferences;
   const system = make("textarea", { class: "input", rows: 4, placeholder: "You are a helpful assistant." });
   system.value = chat.conversation.system;
@@ -19,9 +29,6 @@ export function openSettings(preferences: Preferences, chat: ChatController, hos
   forAll.addEventListener("change", keepSystem);
   system.addEventListener("change", () => forAll.checked && keepSystem());
 
-  const think = make("input", { type: "checkbox", class: "toggle", role: "switch" });
-  think.checked = settings.think;
-  think.addEventListener("change", () => preferences.change({ think: think.checked }));
 
   const context = FIELDS.find(({ name }) => name === "context") as NumberField;
   const fields = FIELDS.filter((field) => field !== context);
@@ -37,15 +44,21 @@ export function openSettings(preferences: Preferences, chat: ChatController, hos
       ),
       section(
         "Replies",
-        make("label", { class: "check spread" }, make("span", {}, make("span", {}, "Think first"), help("Slower, and better at hard questions.")), think),
+        toggle("think", "Think first", "Slower, and better at hard questions.", preferences),
         ...fields.map((field) => numberField(field, preferences)),
         make("div", { class: "row end" }, button("Reset to defaults", () => {
           preferences.reset();
           close("");
-          openSettings(preferences, chat, host);
+          openSettings(parts);
         })),
       ),
       section("Loading", numberField(context, preferences), contextNote(preferences, host, close)),
+      // Somewhere else there is nobody to report to.
+      (server.ours || settings.report) &&
+        section(
+          "This server",
+          toggle("report", "Report errors to this server", "Its log gets what went wrong and in which browser; never what is said in a conversation.", preferences),
+        ),
     ],
     { class: "panel" },
   );
@@ -57,6 +70,13 @@ function section(title: string, ...children: Child[]): HTMLElement {
 
 function help(text: string): HTMLElement {
   return make("small", { class: "muted" }, text);
+}
+
+function toggle(name: "think" | "report", label: string, text: string, preferences: Preferences): HTMLElement {
+  const input = make("input", { type: "checkbox", class: "toggle", role: "switch", "data-setting": name });
+  input.checked = preferences.settings[name];
+  input.addEventListener("change", () => preferences.change({ [name]: input.checked }));
+  return make("label", { class: "check spread" }, make("span", {}, make("span", {}, label), help(text)), input);
 }
 
 function numberField(field: NumberField, preferences: Preferences): HTMLElement {
@@ -82,7 +102,7 @@ function numberField(field: NumberField, preferences: Preferences): HTMLElement 
     const direction = event.key === "ArrowUp" ? 1 : event.key === "ArrowDown" ? -1 : 0;
     if (direction !== 0) {
       event.preventDefault();
-      const now = preferences.settings[field.name] ?? DEFAULTS[field.name] ?? field.least;
+      const now = preferences.settings[field.name] ?? DEFAULTS[field.name] ?? field.start ?? field.least;
       input.value = String(Number((now + direction * field.step).toFixed(4)));
       input.dispatchEvent(new Event("change"));
     }
@@ -95,11 +115,11 @@ function contextNote(preferences: Preferences, host: ModelHost, close: (result: 
   const note = make("div", { class: "row between", "aria-live": "polite" });
   const update = () => {
     const { state } = host;
-    const other = state.kind === "ready" && state.engine.info.context !== preferences.settings.context;
+    const wanted = preferences.settings.context;
     note.replaceChildren();
-    if (other) {
+    if (state.kind === "ready" && wanted !== state.context && wanted !== state.engine.info.context) {
       note.append(
-        make("small", { class: "muted" }, `${state.engine.info.context} now; it changes when the model is loaded.`),
+        make("small", { class: "muted" }, `${count(state.engine.info.context)} now; it changes when the model is loaded.`),
         button("Load again", () => {
           close("");
           void host.load(state.choice);

@@ -59,7 +59,7 @@ export class Sidebar {
             "div",
             { class: "row tight" },
             iconButton("Import conversations", "import", () => void this.#import()),
-            iconButton("Export all conversations", "export", () => this.#export(library.all())),
+            iconButton("Export all conversations", "export", () => exportConversations(library.all())),
           ),
           themeButton(preferences),
         ),
@@ -134,7 +134,7 @@ export class Sidebar {
           "div",
           { class: "menu-items" },
           button("Rename", () => void this.#rename(conversation), { kind: "quiet", icon: "edit" }),
-          button("Export", () => this.#export([conversation]), { kind: "quiet", icon: "export" }),
+          button("Export", () => exportConversations([conversation]), { kind: "quiet", icon: "export" }),
           button("Delete", () => void this.#delete(conversation), { kind: "quiet", icon: "trash" }),
         ),
       ),
@@ -159,15 +159,6 @@ export class Sidebar {
     this.update();
   }
 
-  #export(conversations: Conversation[]): void {
-    if (conversations.length === 0) {
-      return notify("There is nothing to export yet.");
-    }
-    const now = Date.now();
-    const blob = new Blob([exportText(conversations, now)], { type: "application/json" });
-    saveFile(`rullama-conversations-${fileDate(now)}.json`, blob);
-  }
-
   async #import(): Promise<void> {
     const [file] = await pickFiles(".json,application/json", false);
     if (!file) {
@@ -183,6 +174,16 @@ export class Sidebar {
       notifyError(error);
     }
   }
+}
+
+export function exportConversations(conversations: readonly Conversation[]): void {
+  if (conversations.length === 0) {
+    notify("There is nothing to export yet.");
+    return;
+  }
+  const now = Date.now();
+  const blob = new Blob([exportText(conversations, now)], { type: "application/json" });
+  saveFile(`rullama-conversations-${fileDate(now)}.json`, blob);
 }
 
 function pageLink(label: string, href: string, name: IconName): HTMLAnchorElement {

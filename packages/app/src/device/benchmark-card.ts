@@ -1,7 +1,7 @@
 // The benchmark on the page: start, stop, a curve, a table, the result as a file or to the server.
 
 import type { ModelHost } from "../model/host";
-import { sendLog } from "../model/server";
+import { LOG_BYTES, type Server } from "../model/server";
 import { fileDate, tokensPerSecond } from "../text/format";
 import { button } from "../ui/button";
 import { confirm } from "../ui/dialog";
@@ -9,6 +9,7 @@ import { make, refill, saveFile } from "../ui/dom";
 import { announce, notify, notifyError } from "../ui/notices";
 import type { AdapterFacts } from "./adapter";
 import { benchmark, type Point } from "./benchmark";
+import { fullReport, shortReport, type Measured } from "./report";
 import { plot } from "./plot";
 
 const GENERATED = 32;
@@ -18,14 +19,14 @@ export class BenchmarkCard {
   readonly element = make("div", { class: "card" });
   readonly #host: ModelHost;
   readonly #adapter: AdapterFacts | undefined;
-  readonly #server: boolean;
+  readonly #server: Server;
   readonly #bar = make("progress", { max: 1, value: 0, "aria-label": "Benchmark", hidden: true });
   readonly #result = make("div");
   readonly #buttons = make("div", { class: "row" });
   #running: AbortController | undefined;
-  #report: string | undefined;
+  #measured: Measured | undefined;
 
-  constructor(host: ModelHost, adapter: AdapterFacts | undefined, server: boolean) {
+  constructor(host: ModelHost, adapter: AdapterFacts | undefined, server: Server) {
     this.#host = host;
     this.#adapter = adapter;
     this.#server = server;
@@ -40,14 +41,14 @@ export class BenchmarkCard {
 
   update(): void {
     const engine = this.#host.engine;
-    this.element.hidden = engine === undefined && this.#report === undefined;
+    this.element.hidden = engine === undefined && this.#measured === undefined;
     refill(
       this.#buttons,
       this.#running
         ? button("Stop", () => this.#running?.abort())
-        : button(this.#report ? "Run again" : "Run the benchmark", () => void this.#run(), { kind: "primary", disabled: !engine }),
-      this.#report && !this.#running && button("Save as JSON", () => this.#save(), { icon: "export" }),
-      this.#report && !this.#running && this.#server && button("Send to this server", () => void this.#send()),
+        : button(this.#measured ? "Run again" : "Run the benchmark", () => void this.#run(), { kind: "primary", disabled: !engine }),
+      this.#measured && !this.#running && button("Save as JSON", () => this.#save(), { icon: "export" }),
+      this.#measured && !this.#running && this.#server.ours && button("Send to this server", () => void this.#send()),
     );
     this.#bar.hidden = !this.#running;
   }
@@ -59,7 +60,7 @@ export class BenchmarkCard {
     }
     const controller = new AbortController();
     this.#running = controller;
-    this.#report = undefined;
+    this.#measured = undefined;
     this.#bar.value = 0;
     refill(this.#result);
     this.update();
@@ -75,7 +76,15 @@ export class BenchmarkCard {
           }
         },
       });
-      this.#report = report(points, engine.info, this.#adapter);
+      this.#measured = {
+        measuredAt: new Date().toISOString(),
+        browser: navigator.userAgent,
+        adapter: this.#adapter,
+        model: engine.info,
+        generated: GENERATED,
+        repeats: REPEATS,
+        points,
+      };
       announce("The benchmark is done");
     } catch (error) {
       notifyError(error);
@@ -85,17 +94,17 @@ export class BenchmarkCard {
   }
 
   #save(): void {
-    saveFile(`rullama-benchmark-${fileDate(Date.now())}.json`, new Blob([this.#report as string], { type: "application/json" }));
+    saveFile(`rullama-benchmark-${fileDate(Date.now())}.json`, new Blob([fullReport(this.#measured as Measured)], { type: "application/json" }));
   }
 
   async #send(): Promise<void> {
-    const text = this.#report as string;
+    const text = shortReport(this.#measured as Measured, LOG_BYTES);
     const shown = make("div", {}, make("p", {}, "Exactly this goes to the server that brought this page, and nowhere else:"), make("pre", { class: "preview", tabindex: 0 }, text));
     if (!(await confirm("Send the result?", shown, "Send", "primary"))) {
       return;
     }
     try {
-      await sendLog("benchmark", text);
+      await this.#server.log("benchmark", text);
       notify("Sent. Thank you.");
     } catch (error) {
       notifyError(error);
@@ -123,20 +132,4 @@ function resultNodes(points: readonly Point[]): Element[] {
       make("tbody", {}, ...rows),
     ),
   ];
-}
-
-/** Everything that explains the numbers, and nothing about the person. */
-function report(points: readonly Point[], info: object, adapter: AdapterFacts | undefined): string {
-  const result = {
-    format: "rullama-benchmark",
-    version: 1,
-    measuredAt: new Date().toISOString(),
-    browser: navigator.userAgent,
-    adapter,
-    model: info,
-    generated: GENERATED,
-    repeats: REPEATS,
-    points,
-  };
-  return JSON.stringify(result, null, 2);
 }

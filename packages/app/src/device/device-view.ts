@@ -2,11 +2,13 @@
 
 import type { Engine } from "rullama";
 import type { ModelHost } from "../model/host";
+import type { Server } from "../model/server";
 import { binaryBytes, bytes, count, parameters } from "../text/format";
 import { button } from "../ui/button";
 import { make, refill, type Child } from "../ui/dom";
 import { LIMITS, type AdapterFacts, type Support } from "./adapter";
 import { BenchmarkCard } from "./benchmark-card";
+import { ExaminationCard } from "./examination-card";
 
 export class DeviceView {
   readonly element: HTMLElement;
@@ -16,7 +18,7 @@ export class DeviceView {
   readonly #benchmark: BenchmarkCard;
   readonly #toModels: () => void;
 
-  constructor(host: ModelHost, support: Support, server: boolean, toModels: () => void) {
+  constructor(host: ModelHost, support: Support, server: Server, toModels: () => void) {
     this.#host = host;
     this.#support = support;
     this.#toModels = toModels;
@@ -28,10 +30,12 @@ export class DeviceView {
       make("h1", {}, "Device"),
       make("p", { class: "muted" }, "What this browser can do, as far as it says."),
       this.#browserCard(),
+      support.kind === "yes" && new ExaminationCard().element,
       this.#model,
       this.#benchmark.element,
     );
     host.changed.on(() => this.update());
+    server.changed.on(() => this.#benchmark.update());
     this.update();
   }
 
@@ -45,9 +49,9 @@ export class DeviceView {
     return make(
       "div",
       { class: "card" },
-      make("h2", {}, "Self-test"),
-      make("p", { class: "muted" }, "Loading a model runs every kind of kernel once and compares the results. Load one to see how this device does."),
-      button("Choose a model", this.#toModels, { kind: "primary" }),
+      make("h2", {}, "Model"),
+      make("p", { class: "muted" }, "With a model loaded, this page shows what it takes of this device, which kernels it uses, and how fast it is."),
+      make("div", { class: "row" }, button("Choose a model", this.#toModels, { kind: "primary" })),
     );
   }
 
@@ -82,13 +86,14 @@ function adapterCard({ name, fallback, features, limits }: AdapterFacts): HTMLEl
   );
 }
 
-function engineCard({ info }: Engine): HTMLElement {
+function engineCard(engine: Engine): HTMLElement {
+  const { info } = engine;
   const { gpu, memory, fallbacks, conversions } = info;
   const sound = fallbacks.length === 0;
   return make(
     "div",
     { class: "card" },
-    make("h2", {}, "Self-test and model"),
+    make("h2", {}, "Model"),
     make(
       "p",
       { class: sound ? "verdict good" : "verdict fair" },
@@ -103,10 +108,11 @@ function engineCard({ info }: Engine): HTMLElement {
       ["Vocabulary", count(info.vocabulary)],
       ["Context", `${count(info.context)} of ${count(info.trainedContext)} tokens`],
       ["Size of the file", bytes(info.bytes)],
-      ["Graphics memory", `${bytes(memory.total)}: weights ${bytes(memory.weights)}, conversation ${bytes(memory.caches)}, scratch ${bytes(memory.scratch)}`],
+      ["Graphics memory", `${bytes(memory.total)}: weights ${bytes(memory.weights)}, conversation ${bytes(memory.caches)}, scratch ${bytes(memory.scratch)}, loading ${bytes(memory.staging)}`],
       ["Subgroups", gpu.subgroups ? (gpu.subgroups[0] === gpu.subgroups[1] ? `${gpu.subgroups[0]} lanes` : `${gpu.subgroups[0]} to ${gpu.subgroups[1]} lanes`) : "not used"],
       ["Half precision", gpu.halfPrecision ? "used" : "not used"],
     ),
+    kernelList(engine),
     conversions.length > 0 &&
       make(
         "details",
@@ -115,6 +121,19 @@ function engineCard({ info }: Engine): HTMLElement {
         make("ul", { class: "small" }, ...conversions.map(({ tensor, from, to }) => make("li", {}, `${tensor}: ${from} to ${to}`))),
       ),
   );
+}
+
+/** The kernels that the model uses, asked for when somebody wants to see them. */
+function kernelList(engine: Engine): HTMLElement {
+  const list = make("ul", { class: "small" });
+  const show = async () => {
+    const kernels = await engine.kernels();
+    refill(list, ...kernels.map(({ step, rows, kernel, count }) => make("li", {}, `${step === "decode" ? "writing" : `reading ${rows} tokens`}: ${count} × `, make("code", {}, kernel))));
+  };
+  const details = make("details", {}, make("summary", {}, "Kernels"), list);
+  // A model that went meanwhile takes its card with it.
+  details.addEventListener("toggle", () => void show().catch(() => {}), { once: true });
+  return details;
 }
 
 /** Rounded by browsers, and never more than 8: what they say is a lower bound. */

@@ -21,17 +21,28 @@ interface Read {
   length: number;
 }
 
-/** The blocks of a text. */
+/** A text whose lines end as the parser wants them. */
+export function withNewlines(text: string): string {
+  return text.replace(/\r\n?/g, "\n");
+}
+
+/**
+ * The blocks of a text. What stands in one depends on nothing before it, and on nothing after the second line of the block that
+ * follows: a table is known by its second line.
+ */
 export function parse(text: string): TopBlock[] {
-  const lines = text.replace(/\r\n?/g, "\n").split("\n");
+  const lines = withNewlines(text).split("\n");
   const found: TopBlock[] = [];
   let at = 0;
+  let offset = 0;
   while (at < lines.length) {
     const read = readBlock(lines, at, 0);
+    const source = lines.slice(at, at + read.length).join("\n");
     if (read.block) {
-      found.push({ block: read.block, source: lines.slice(at, at + read.length).join("\n") });
+      found.push({ block: read.block, source, at: offset });
     }
     at += read.length;
+    offset += source.length + 1;
   }
   return found;
 }

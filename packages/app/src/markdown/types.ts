@@ -28,4 +28,6 @@ export type Block =
 export interface TopBlock {
   block: Block;
   source: string;
+  /** Where in the text it begins. */
+  at: number;
 }

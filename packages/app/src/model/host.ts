@@ -1,15 +1,15 @@
 // The one model that is loaded, and the way there: fetched, stored, read, ready. Views follow `changed`.
 
-import { Engine, type FileSource, type LoadOptions, type ModelStore, type StoredModel } from "rullama";
+import { Engine, splitUrls, type FileSource, type LoadOptions, type ModelStore, type StoredModel } from "rullama";
 import { Emitter } from "../state/emitter";
 import type { Preferences } from "../state/preferences";
 import { Rate } from "../text/rate";
-import { partAddresses, shortName } from "./parts";
+import { shortName } from "./parts";
 
 /** What the user chose. */
 export type ModelChoice =
   | { kind: "stored"; names: string[] }
-  | { kind: "address"; url: string; keep: boolean; name?: string; sha256?: string; bytes?: number }
+  | { kind: "address"; url: string; keep: boolean; name?: string; sha256?: string; bytes?: number; replace?: boolean }
   | { kind: "files"; files: File[]; keep: boolean };
 
 export type StageName = "fetch" | "import" | "download" | "verify" | "upload" | "compile";
@@ -26,7 +26,8 @@ export interface Stage {
 export type HostState =
   | { kind: "empty" }
   | { kind: "busy"; label: string; stages: Stage[]; keeps: boolean }
-  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice }
+  /** `context` is what was asked for; null if nothing was. */
+  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice; context: number | null }
   | { kind: "failed"; label: string; error: unknown; choice: ModelChoice };
 
 /** After these, what was loaded is of no use any more. */
@@ -40,8 +41,11 @@ export class ModelHost {
   readonly store: ModelStore | undefined;
   readonly #preferences: Preferences;
   #state: HostState = { kind: "empty" };
-  #attempt: { controller: AbortController; done: Promise<void> } | undefined;
-  #release: () => void = () => {};
+  /** All that loads and unloads, one after the other: two engines at once would not fit the memory of many devices. */
+  #queue: Promise<void> = Promise.resolve();
+  /** Stops what was wanted last, which makes it outdated if something else is wanted instead. */
+  #controller = new AbortController();
+  #generation = 0;
   #losses = 0;
 
   constructor(store: ModelStore | undefined, preferences: Preferences) {
@@ -61,29 +65,31 @@ export class ModelHost {
    * Loads a model in place of what is loaded; with another context size, if one is given, which then becomes the setting.
    * Fails only by the state: whoever follows it knows.
    */
-  async load(choice: ModelChoice, context?: number): Promise<void> {
+  load(choice: ModelChoice, context?: number): Promise<void> {
     if (context !== undefined) {
       this.#preferences.change({ context });
     }
-    this.cancel();
-    await this.#attempt?.done;
-    await this.#unload();
-    const controller = new AbortController();
-    const done = this.#attemptLoad(choice, controller.signal);
-    this.#attempt = { controller, done };
-    await done;
+    return this.#next(async (attempt) => {
+      const label = labelOf(choice);
+      const keeps = choice.kind !== "stored" && choice.keep;
+      await this.#leave({ kind: "busy", label, stages: [], keeps });
+      const end = await this.#attempt(choice, label, attempt.signal);
+      // Whoever came after this has the state now, or will have it.
+      if (attempt.latest()) {
+        this.#become(end);
+      } else if (end.kind === "ready") {
+        await unloaded(end.engine);
+      }
+    });
   }
 
   cancel(): void {
-    this.#attempt?.controller.abort();
+    this.#controller.abort();
   }
 
   /** Gives the memory back. */
-  async unload(): Promise<void> {
-    this.cancel();
-    await this.#attempt?.done;
-    await this.#unload();
-    this.#become({ kind: "empty" });
+  unload(): Promise<void> {
+    return this.#next(() => this.#leave({ kind: "empty" }));
   }
 
   /** What could be loaded without asking anybody: what failed before, or what was used last. */
@@ -97,9 +103,12 @@ export class ModelHost {
 
   /** The engine, when there is one: waits for one that is on its way, and brings back one that went. */
   async ready(): Promise<Engine> {
-    if (this.#state.kind === "busy") {
-      await this.#attempt?.done;
-    } else if (this.#state.kind !== "ready" && this.atHand) {
+    // What is on its way may be replaced by something else that is.
+    for (let queue; queue !== this.#queue; ) {
+      queue = this.#queue;
+      await queue;
+    }
+    if (this.#state.kind !== "ready" && this.atHand) {
       await this.load(this.atHand);
     }
     // What was awaited changed it, which the compiler cannot know.
@@ -116,31 +125,55 @@ export class ModelHost {
     const over = FATAL.includes(String(error?.code)) || this.#losses > 1;
     if (this.#state.kind === "ready" && over) {
       const { label, choice, engine } = this.#state;
-      void engine.unload();
-      this.#release();
-      this.#release = () => {};
+      this.#queue = this.#queue.then(() => unloaded(engine));
       this.#losses = 0;
       this.#become({ kind: "failed", label, error, choice });
     }
   }
 
-  async #attemptLoad(choice: ModelChoice, signal: AbortSignal): Promise<void> {
-    const label = labelOf(choice);
-    const keeps = choice.kind !== "stored" && choice.keep;
+  /** Does something when all before it is done, unless something else is wanted by then. */
+  #next(work: (attempt: { signal: AbortSignal; latest: () => boolean }) => Promise<void>): Promise<void> {
+    this.cancel();
+    const controller = new AbortController();
+    const generation = ++this.#generation;
+    const latest = () => generation === this.#generation;
+    this.#controller = controller;
+    this.#queue = this.#queue.then(async () => {
+      if (latest()) {
+        await work({ signal: controller.signal, latest });
+      }
+    });
+    // What fails here is a mistake of ours, and must not keep anything after it from running.
+    this.#queue = this.#queue.catch(reportError);
+    return this.#queue;
+  }
+
+  /** Gives up what is loaded, for another state. */
+  async #leave(state: HostState): Promise<void> {
+    const { engine } = this;
+    this.#become(state);
+    await unloaded(engine);
+  }
+
+  /** Loads. Fails never; how it ended, the state tells. */
+  async #attempt(choice: ModelChoice, label: string, signal: AbortSignal): Promise<Exclude<HostState, { kind: "busy" }>> {
+    const { context } = this.#preferences.settings;
     try {
-      this.#become({ kind: "busy", label, stages: [], keeps });
-      const here = keeps ? await this.#keep(choice, signal) : choice;
-      const engine = await this.#open(here, signal);
+      const here = choice.kind !== "stored" && choice.keep ? await this.#keep(choice, signal) : choice;
+      const engine = await this.#open(here, context, signal);
+      if (signal.aborted) {
+        // Too late to be stopped, but nobody wants it any more.
+        await unloaded(engine);
+        return { kind: "empty" };
+      }
       this.#losses = 0;
       if (here.kind === "stored") {
         this.#preferences.setLastModel(here.names);
       }
-      this.#become({ kind: "ready", label, engine, choice: here });
+      return { kind: "ready", label, engine, choice: here, context };
     } catch (error) {
-      this.#release();
-      this.#release = () => {};
-      const stopped = (error as { code?: unknown }).code === "cancelled";
-      this.#become(stopped ? { kind: "empty" } : { kind: "failed", label, error, choice });
+      const stopped = (error as { code?: unknown } | undefined)?.code === "cancelled";
+      return stopped ? { kind: "empty" } : { kind: "failed", label, error, choice: again(choice) };
     }
   }
 
@@ -149,11 +182,11 @@ export class ModelHost {
     const store = this.store as ModelStore;
     const stored: StoredModel[] = [];
     if (choice.kind === "address") {
-      const addresses = partAddresses(choice.url);
-      const { name, sha256, bytes } = choice;
+      const addresses = splitUrls(new URL(choice.url, location.href).href);
+      const { name, sha256, bytes, replace } = choice;
       const described = addresses.length === 1 ? { name, sha256, bytes } : {};
       for (const url of addresses) {
-        stored.push(await store.download(url, { ...defined(described), signal, onProgress: (event) => this.#progress("fetch", event) }));
+        stored.push(await store.download(url, { ...defined({ ...described, replace }), signal, onProgress: (event) => this.#progress("fetch", event) }));
       }
     } else if (choice.kind === "files") {
       for (const file of choice.files) {
@@ -163,39 +196,28 @@ export class ModelHost {
     return { kind: "stored", names: stored.map(({ name }) => name) };
   }
 
-  async #open(choice: ModelChoice, signal: AbortSignal): Promise<Engine> {
+  #open(choice: ModelChoice, context: number | null, signal: AbortSignal): Promise<Engine> {
     const options: LoadOptions = {
-      context: this.#preferences.settings.context,
+      // Left out, the engine chooses: less on devices with little memory.
+      ...(context === null ? {} : { context }),
       signal,
       onProgress: (event) => this.#progress(event.status, event),
     };
-    return Engine.load(await this.#sources(choice), options);
+    return Engine.load(this.#sources(choice), options);
   }
 
-  async #sources(choice: ModelChoice): Promise<FileSource[] | string> {
+  #sources(choice: ModelChoice): FileSource[] | string {
     switch (choice.kind) {
       case "address":
         return choice.url;
       case "files":
         return [...choice.files].sort((a, b) => (a.name < b.name ? -1 : 1));
-      case "stored": {
-        const store = this.store;
-        if (!store) {
+      case "stored":
+        if (!this.store) {
           throw Object.assign(new Error("the browser's storage cannot be used"), { code: "storage.unavailable" });
         }
-        const files: File[] = [];
-        for (const name of choice.names) {
-          // An open source keeps other tabs from deleting the file; the engine reads the file itself, in its own thread.
-          const source = await store.source(name);
-          const before = this.#release;
-          this.#release = () => {
-            before();
-            source.close?.();
-          };
-          files.push(await store.export(name));
-        }
-        return files;
-      }
+        // While the engine reads a file, no tab can delete it.
+        return choice.names.map((stored) => ({ stored }));
     }
   }
 
@@ -215,13 +237,6 @@ export class ModelHost {
     this.progressed.emit();
   }
 
-  async #unload(): Promise<void> {
-    const engine = this.engine;
-    this.#release();
-    this.#release = () => {};
-    await engine?.unload();
-  }
-
   #become(state: HostState): void {
     this.#state = state;
     this.changed.emit();
@@ -233,10 +248,33 @@ export function labelOf(choice: ModelChoice): string {
     case "stored":
       return shortName(choice.names[0] ?? "");
     case "address":
-      return shortName(choice.name ?? (new URL(choice.url, location.href).pathname.split("/").pop() || choice.url));
+      return shortName(choice.name ?? lastPart(choice.url));
     case "files":
       return shortName(choice.files[0]?.name ?? "");
   }
+}
+
+function lastPart(url: string): string {
+  try {
+    return new URL(url, location.href).pathname.split("/").pop() || url;
+  } catch {
+    // It is no address, which loading it will tell.
+    return url;
+  }
+}
+
+/** What to load when somebody tries again. What was to be replaced is gone by then, and its successor can be resumed. */
+function again(choice: ModelChoice): ModelChoice {
+  if (choice.kind !== "address") {
+    return choice;
+  }
+  const { replace: _, ...rest } = choice;
+  return rest;
+}
+
+/** An engine that cannot even be unloaded is gone already. */
+async function unloaded(engine: Engine | undefined): Promise<void> {
+  await engine?.unload().catch(() => {});
 }
 
 function defined<T extends object>(object: T): Partial<T> {

@@ -16,6 +16,7 @@ export function loadSteps(host: ModelHost, choice: ModelChoice, error: unknown, 
   return {
     retry: { label: "Try again", run: again },
     reload: { label: "Load it again", run: again },
+    ...(choice.kind === "address" ? { replace: { label: "Replace it", run: () => void host.load({ ...choice, replace: true }) } } : {}),
     device: { label: "Device", run: () => go.device() },
     // Where the engine says what would fit, one press is enough.
     settings:

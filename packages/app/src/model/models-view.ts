@@ -3,14 +3,14 @@
 import type { StoreSpace } from "rullama";
 import { bytes, count, parameters } from "../text/format";
 import { button } from "../ui/button";
-import { make, pickFiles, refill, type Child } from "../ui/dom";
+import { facts, make, pickFiles, refill, type Child } from "../ui/dom";
 import { errorBox } from "../ui/error-box";
 import { notifyError } from "../ui/notices";
 import type { ModelChoice, ModelHost } from "./host";
 import { loadSteps } from "./load-steps";
 import { groupStored } from "./parts";
 import { progressPanel } from "./progress-panel";
-import type { ServerModel } from "./server";
+import type { Server, ServerModel } from "./server";
 import { storedRow } from "./stored-row";
 
 export interface ModelsNavigation {
@@ -22,15 +22,16 @@ export interface ModelsNavigation {
 export class ModelsView {
   readonly element: HTMLElement;
   readonly #host: ModelHost;
-  readonly #server: readonly ServerModel[] | undefined;
+  readonly #server: Server;
   readonly #go: ModelsNavigation;
   readonly #now = make("div", { class: "now" });
   readonly #stored = make("div");
+  readonly #offered = make("div");
   readonly #address: HTMLInputElement;
   readonly #keepAddress: HTMLInputElement;
   readonly #keepFile: HTMLInputElement;
 
-  constructor(host: ModelHost, server: readonly ServerModel[] | undefined, go: ModelsNavigation) {
+  constructor(host: ModelHost, server: Server, go: ModelsNavigation) {
     this.#host = host;
     this.#server = server;
     this.#go = go;
@@ -45,11 +46,19 @@ export class ModelsView {
       make("p", { class: "muted" }, "Any Gemma 4 model as a GGUF file, as Ollama and llama.cpp use them."),
       this.#now,
       this.#stored,
-      this.#serverCard(),
+      this.#offered,
       this.#addressCard(),
       this.#fileCard(),
     );
     host.changed.on(() => void this.update());
+    server.changed.on(() => this.#showOffered());
+    this.#showOffered();
+  }
+
+  /** The page is looked at: what the server has may be more than it was. */
+  opened(): void {
+    void this.update();
+    void this.#server.refresh();
   }
 
   async update(): Promise<void> {
@@ -90,7 +99,11 @@ export class ModelsView {
                 "div",
                 {},
                 make("h2", {}, state.label),
-                make("p", { class: "muted small" }, `${parameters(info.parameters)} parameters · ${count(info.context)} tokens of context · ${bytes(info.memory.total)} of graphics memory`),
+                make(
+                  "p",
+                  { class: "muted small" },
+                  ...facts([`${parameters(info.parameters)} parameters`, `${count(info.context)} tokens of context`, `${bytes(info.memory.total)} of graphics memory`]),
+                ),
               ),
               make(
                 "div",
@@ -126,7 +139,7 @@ export class ModelsView {
           make(
             "div",
             { class: "card" },
-            make("div", { class: "row between" }, make("h2", {}, "In this browser"), make("span", { class: "muted small" }, spaceText(space))),
+            make("div", { class: "row between" }, make("h2", {}, "In this browser"), make("span", { class: "muted small" }, ...spaceFacts(space))),
             make("ul", { class: "rows", "aria-label": "Stored models" }, ...rows),
           ),
       );
@@ -135,11 +148,12 @@ export class ModelsView {
     }
   }
 
-  #serverCard(): Child {
-    if (!this.#server || this.#server.length === 0) {
-      return null;
+  #showOffered(): void {
+    const { models } = this.#server;
+    if (!models || models.length === 0) {
+      return refill(this.#offered);
     }
-    const rows = this.#server.map((model) =>
+    const rows = models.map((model) =>
       make(
         "li",
         { class: "row between" },
@@ -147,16 +161,19 @@ export class ModelsView {
           "div",
           { class: "grow" },
           make("strong", {}, model.name),
-          make("div", { class: "muted small" }, [bytes(model.bytes), model.parameters, model.format, model.family].filter(Boolean).join(" · ")),
+          make("div", { class: "muted small" }, ...facts([bytes(model.bytes), model.parameters, model.format, model.family])),
         ),
         button("Use", () => this.use(this.#fromServer(model)), { kind: "primary", title: `Use ${model.name}` }),
       ),
     );
-    return make(
-      "div",
-      { class: "card" },
-      make("h2", {}, "On this server"),
-      make("ul", { class: "rows", "aria-label": "Models on this server" }, ...rows),
+    refill(
+      this.#offered,
+      make(
+        "div",
+        { class: "card" },
+        make("h2", {}, "On this server"),
+        make("ul", { class: "rows", "aria-label": "Models on this server" }, ...rows),
+      ),
     );
   }
 
@@ -200,16 +217,8 @@ export class ModelsView {
   }
 }
 
-function spaceText({ usage, free, persisted }: StoreSpace): string {
-  const words = [];
-  if (usage !== undefined) {
-    words.push(`${bytes(usage)} used`);
-  }
-  if (free !== undefined) {
-    words.push(`${bytes(free)} free`);
-  }
-  if (!persisted) {
-    words.push("the browser may clear it when space runs low");
-  }
-  return words.join(" · ");
+function spaceFacts({ usage, free, persisted }: StoreSpace): Child[] {
+  const known = facts([usage === undefined ? undefined : `${bytes(usage)} used`, free === undefined ? undefined : `${bytes(free)} free`]);
+  // This one is a sentence, and may be longer than a line of a phone.
+  return persisted ? known : [...known, known.length > 0 && " · ", "the browser may clear it when space runs low"];
 }

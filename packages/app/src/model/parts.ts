@@ -4,17 +4,6 @@ import type { StoredModel } from "rullama";
 
 const PART = /-(\d{5})-of-(\d{5})\.gguf$/;
 
-/** The addresses of all parts, by that of any of them; else the address alone. */
-export function partAddresses(address: string): string[] {
-  const found = /-(\d{5})-of-(\d{5})\.gguf(?=$|[?#])/.exec(address);
-  const count = Number(found?.[2]);
-  if (!found || count < 1) {
-    return [address];
-  }
-  const [before, after] = [address.slice(0, found.index), address.slice(found.index + found[0].length)];
-  return Array.from({ length: count }, (_, part) => `${before}-${String(part + 1).padStart(5, "0")}-of-${found[2]}.gguf${after}`);
-}
-
 /** What one thing to use is stored as. */
 export interface StoredGroup {
   label: string;

@@ -1,4 +1,4 @@
-// Which requests the service worker answers, and how. Apart from the worker so that it can be tested.
+// Which requests the service worker answers, how, and what it keeps. Apart from the worker so that it can be tested.
 
 /** `page`: the network first, else the stored page. `file`: the stored file. `network`: none of our business. */
 export type Route = "page" | "file" | "network";
@@ -24,5 +24,11 @@ export function route(asked: Asked, scope: string, files: ReadonlySet<string>): 
     // Only the app's own page; other pages of this server are not ours to answer for.
     return path === "" || path === "index.html" ? "page" : "network";
   }
-  return files.has(path) ? "file" : "network";
+  // Those with a hash in their name may be of the build before, which some tab still has open.
+  return files.has(path) || path.startsWith("assets/") ? "file" : "network";
+}
+
+/** The caches that no tab needs any more, of all in the order in which they were made: all but this one and the one before. */
+export function outdated(names: readonly string[], prefix: string, current: string): string[] {
+  return names.filter((name) => name.startsWith(prefix) && name !== current).slice(0, -1);
 }

@@ -2,9 +2,10 @@
 //
 // It keeps exactly the files of one build, together. The page is asked for from the network first, so that a new build
 // shows at the next visit; if the network is silent for too long the stored page answers, whose files are all here. The
-// stored page is never replaced alone: its files would be missing offline.
+// stored page is never replaced alone: its files would be missing offline. The build before stays until the next one comes,
+// for tabs that were opened with it and fetch a part of it only now.
 
-import { route } from "./routes";
+import { outdated, route } from "./routes";
 
 // Written before this text by the build; see vite/offline.ts.
 declare const VERSION: string;
@@ -52,10 +53,8 @@ async function store(): Promise<void> {
 }
 
 async function takeOver(): Promise<void> {
-  for (const name of await caches.keys()) {
-    if (name.startsWith(CACHE_PREFIX) && name !== CACHE) {
-      await caches.delete(name);
-    }
+  for (const name of outdated(await caches.keys(), CACHE_PREFIX, CACHE)) {
+    await caches.delete(name);
   }
   // The page that brought this worker works offline from now on, not from its next visit.
   await scope.clients.claim();
@@ -74,7 +73,8 @@ async function page(request: Request): Promise<Response> {
 
 async function file(request: Request): Promise<Response> {
   const cache = await caches.open(CACHE);
-  return (await cache.match(request, { ignoreSearch: true })) ?? fetch(request);
+  // Then among the files of the build before, whose names tell them apart from these.
+  return (await cache.match(request, { ignoreSearch: true })) ?? (await caches.match(request, { ignoreSearch: true })) ?? fetch(request);
 }
 
 function address(path: string): string {

@@ -9,7 +9,14 @@ export class Emitter<T = void> {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Tells everybody. One that fails is reported like any uncaught error, and keeps nothing from the others or the caller. */
   emit(value: T): void {
-    [...this.#listeners].forEach((listener) => listener(value));
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(value);
+      } catch (error) {
+        reportError(error);
+      }
+    }
   }
 }

@@ -1,7 +1,7 @@
 // Settings, theme and the model used last, in `localStorage`. Where that is forbidden, they last as long as the page.
 
 import { Emitter } from "./emitter";
-import { DEFAULTS, readSettings, type Settings } from "./settings";
+import { DEFAULTS, readSettings, restoreSettings, storedSettings, type Settings } from "./settings";
 
 export type Theme = "system" | "light" | "dark";
 
@@ -13,7 +13,7 @@ export class Preferences {
   #theme: Theme;
 
   constructor() {
-    this.#settings = readSettings(parse(load(KEYS.settings)));
+    this.#settings = restoreSettings(parse(load(KEYS.settings)));
     const theme = load(KEYS.theme);
     this.#theme = theme === "light" || theme === "dark" ? theme : "system";
     this.#applyTheme();
@@ -25,12 +25,12 @@ export class Preferences {
 
   change(part: Partial<Settings>): void {
     this.#settings = readSettings({ ...this.#settings, ...part });
-    save(KEYS.settings, JSON.stringify(this.#settings));
+    save(KEYS.settings, JSON.stringify(storedSettings(this.#settings)));
     this.changed.emit();
   }
 
   reset(): void {
-    this.change({ ...DEFAULTS, system: this.#settings.system });
+    this.change({ ...DEFAULTS, system: this.#settings.system, report: this.#settings.report });
   }
 
   get theme(): Theme {

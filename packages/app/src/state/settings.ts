@@ -11,11 +11,17 @@ export interface Settings {
   /** Null writes as long as there is room. */
   maxTokens: number | null;
   think: boolean;
-  /** Tokens a conversation may have; taken when a model is loaded. */
-  context: number;
+  /** Tokens a conversation may have; taken when a model is loaded. Null leaves it to the engine, which knows the device. */
+  context: number | null;
   /** The system prompt that a new conversation begins with. */
   system: string;
+  /** Whether errors go to the server that brought the page. */
+  report: boolean;
 }
+
+/** Tells what is stored now from what was stored when every conversation had 4096 tokens unless told. */
+export const SETTINGS_VERSION = 2;
+const FORMER_CONTEXT = 4096;
 
 export interface NumberField {
   name: "temperature" | "topK" | "topP" | "minP" | "repeatPenalty" | "seed" | "maxTokens" | "context";
@@ -27,6 +33,8 @@ export interface NumberField {
   whole: boolean;
   /** What an empty field means, where it may be empty. */
   empty?: string;
+  /** Where arrows begin in an empty field; the least unless told. */
+  start?: number;
 }
 
 export const DEFAULTS: Settings = {
@@ -38,8 +46,9 @@ export const DEFAULTS: Settings = {
   seed: null,
   maxTokens: null,
   think: true,
-  context: 4096,
+  context: null,
   system: "",
+  report: false,
 };
 
 /** The order in which they are shown. */
@@ -51,7 +60,7 @@ export const FIELDS: readonly NumberField[] = [
   { name: "repeatPenalty", label: "Repeat penalty", help: "Above 1 makes repetition less likely.", least: 0.5, most: 2, step: 0.05, whole: false },
   { name: "seed", label: "Seed", help: "The same seed gives the same reply.", least: 0, most: 4294967295, step: 1, whole: true, empty: "random" },
   { name: "maxTokens", label: "Longest reply", help: "In tokens, about three quarters of a word each.", least: 1, most: 131072, step: 1, whole: true, empty: "no limit" },
-  { name: "context", label: "Context size", help: "Tokens that the model can keep in mind. More takes more memory.", least: 256, most: 262144, step: 256, whole: true },
+  { name: "context", label: "Context size", help: "Tokens that the model can keep in mind. More takes more memory.", least: 256, most: 262144, step: 256, whole: true, empty: "automatic", start: 4096 },
 ];
 
 /** A number that fits its field; undefined if there is none in what was typed. Null where empty means something. */
@@ -68,7 +77,22 @@ export function readNumber(field: NumberField, typed: string): number | null | u
   return field.whole ? Math.round(fitting) : fitting;
 }
 
-/** Settings from what was stored, with the default for everything that is missing or makes no sense. */
+/** Settings as they are stored. */
+export function storedSettings(settings: Readonly<Settings>): object {
+  return { version: SETTINGS_VERSION, ...settings };
+}
+
+/** Settings from what was stored, by whichever version. A context that nobody chose is no choice. */
+export function restoreSettings(stored: unknown): Settings {
+  const settings = readSettings(stored);
+  const { version } = (stored ?? {}) as { version?: unknown };
+  if (version === undefined && settings.context === FORMER_CONTEXT) {
+    settings.context = null;
+  }
+  return settings;
+}
+
+/** Settings from their parts, with the default for everything that is missing or makes no sense. */
 export function readSettings(stored: unknown): Settings {
   const settings = { ...DEFAULTS };
   if (typeof stored !== "object" || stored === null) {
@@ -83,8 +107,11 @@ export function readSettings(stored: unknown): Settings {
       (settings[field.name] as number | null) = readNumber(field, String(value)) ?? DEFAULTS[field.name];
     }
   }
-  if (typeof given.think === "boolean") {
-    settings.think = given.think;
+  for (const name of ["think", "report"] as const) {
+    const value = given[name];
+    if (typeof value === "boolean") {
+      settings[name] = value;
+    }
   }
   if (typeof given.system === "string") {
     settings.system = given.system;

@@ -6,7 +6,7 @@
 import { bytes, count } from "./format";
 
 /** What a button next to the message does. */
-export type Step = "retry" | "reload" | "models" | "settings" | "device" | "none";
+export type Step = "retry" | "reload" | "models" | "settings" | "device" | "replace" | "none";
 
 export interface Explanation {
   code: string;
@@ -109,13 +109,13 @@ const TOLD: Readonly<Record<string, Told>> = {
   source: { title: "The model cannot be read", text: "Reading it stopped midway. Try again.", step: "retry" },
   "source.connection": {
     title: "The server cannot be reached",
-    text: "Either the network is down, or that server does not let other sites read its files (CORS). A file that you download by hand always works.",
+    text: "Either the network is down, or that server does not let other sites read its files (CORS). What has been stored is kept and can be resumed. A file that you download by hand always works.",
     step: "retry",
   },
   "source.status": { title: "The server said no", text: "Check the address; the file may have moved or need permission.", step: "models" },
   "source.range_ignored": {
     title: "The server sends whole files only",
-    text: "Models are read in parts, which that server does not do. Download the file and open it from disk.",
+    text: "Models are read and resumed in parts, which that server does not do. Download the file by hand and open it from disk.",
     step: "models",
   },
   "source.changed": { title: "The file changed", text: "It became another one while it was being read. Try again.", step: "retry" },
@@ -156,20 +156,9 @@ const TOLD: Readonly<Record<string, Told>> = {
   },
   "storage.exists": {
     title: "That name is taken",
-    text: "Another file of this name is stored. Delete it first.",
-    step: "models",
+    text: "Another file of this name is stored, perhaps an older version. It can be replaced by this one, or used as it is from the list of stored models.",
+    step: "replace",
   },
-  "network.failed": {
-    title: "The download stopped",
-    text: "The server cannot be reached, or does not let other sites read its files (CORS). What has come is kept: resume it later.",
-    step: "retry",
-  },
-  "network.range": {
-    title: "The server cannot resume",
-    text: "It does not send parts of files. Download the file by hand and open it from disk.",
-    step: "models",
-  },
-  "network.changed": { title: "The file on the server changed", text: "The download has to begin anew. Try again.", step: "retry" },
 
   "engine.unloaded": { title: "No model is loaded", text: "Load the model again to go on.", step: "reload" },
   "worker.failed": {
@@ -181,6 +170,11 @@ const TOLD: Readonly<Record<string, Told>> = {
     title: "Something went wrong in the engine",
     text: "That is a mistake of ours. Loading the model again usually helps; the conversation is safe.",
     step: "reload",
+  },
+  "report.refused": {
+    title: "The server did not take it",
+    text: (details) => `Its log said: ${typeof details.reason === "string" ? details.reason : "nothing"}.`,
+    step: "none",
   },
   "import.invalid": {
     title: "Nothing to import",

@@ -53,6 +53,12 @@ function apply(element: Element, properties: Properties): void {
   }
 }
 
+/** Short facts in a row, with dots between them. */
+export function facts(words: readonly (string | undefined)[]): Child[] {
+  const given = words.filter((word) => word !== undefined && word !== "");
+  return given.flatMap((word, index) => [index > 0 && " · ", make("span", { class: "fact" }, word)]);
+}
+
 /** Saves text as a file on the user's disk. */
 export function saveFile(name: string, content: Blob): void {
   const url = URL.createObjectURL(content);

@@ -4,7 +4,8 @@ import { button, iconButton } from "./button";
 import { make } from "./dom";
 import { explain } from "../text/errors";
 
-const STAYS = 8000;
+/** Milliseconds that a message stays: long enough to be read twice. */
+const stays = (text: string) => Math.max(4000, text.length * 100);
 
 let region: HTMLElement | undefined;
 let voice: HTMLElement | undefined;
@@ -23,8 +24,8 @@ export function announce(text: string): void {
   }
 }
 
-/** Shows a message for a while; with an action, until it is taken or sent away. */
-export function notify(text: string, action?: { label: string; run: () => void }): void {
+/** Shows a message for a while; with an action, until it is taken or sent away. Gives the message, which can be taken away. */
+export function notify(text: string, action?: { label: string; run: () => void }): HTMLElement {
   const notice = make("div", { class: "notice", role: "status" }, make("span", {}, text));
   const remove = () => notice.remove();
   if (action) {
@@ -34,11 +35,12 @@ export function notify(text: string, action?: { label: string; run: () => void }
     };
     notice.append(button(action.label, run, { kind: "quiet" }));
   } else {
-    setTimeout(remove, STAYS);
+    setTimeout(remove, stays(text));
   }
   notice.append(iconButton("Dismiss", "close", remove));
   region?.append(notice);
   announce(text);
+  return notice;
 }
 
 /** Shows what went wrong, in words. What the user stopped needs none. */

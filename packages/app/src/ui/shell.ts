@@ -4,18 +4,18 @@ import { ChatView } from "../chat/chat-view";
 import type { ChatController } from "../chat/controller";
 import type { Library } from "../chat/library";
 import { openSettings } from "../chat/settings-dialog";
-import { Sidebar } from "../chat/sidebar";
+import { exportConversations, Sidebar } from "../chat/sidebar";
 import { openSwitcher } from "../chat/switcher";
 import type { Support } from "../device/adapter";
 import { DeviceView } from "../device/device-view";
 import { supportView } from "../device/support-view";
 import type { ModelHost } from "../model/host";
 import { ModelsView } from "../model/models-view";
-import type { ServerModel } from "../model/server";
+import type { Server } from "../model/server";
 import type { Preferences } from "../state/preferences";
 import { button, iconButton } from "./button";
 import { make, refill } from "./dom";
-import { noticeRegions } from "./notices";
+import { noticeRegions, notify } from "./notices";
 
 export interface Parts {
   preferences: Preferences;
@@ -23,7 +23,7 @@ export interface Parts {
   host: ModelHost;
   chat: ChatController;
   support: Support;
-  server: ServerModel[] | undefined;
+  server: Server;
 }
 
 export class Shell {
@@ -38,6 +38,7 @@ export class Shell {
   readonly #model = make("span", { class: "header-model" });
   readonly #frame: HTMLElement;
   readonly #menu: HTMLButtonElement;
+  #unsaved: HTMLElement | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -48,7 +49,7 @@ export class Shell {
       models: () => this.#to("#/models"),
       device: () => this.#to("#/device"),
       chat: () => this.#to(chat.conversation.messages.length > 0 ? `#/chat/${chat.conversation.id}` : "#/"),
-      settings: () => openSettings(preferences, chat, host),
+      settings: () => openSettings({ preferences, chat, host, server }),
       // The address follows what is shown without making it anew.
       shown: (id: string) => {
         history.replaceState(null, "", `#/chat/${id}`);
@@ -58,7 +59,7 @@ export class Shell {
     this.#sidebar = new Sidebar(library, chat, preferences, go);
     this.#chatView = new ChatView(chat, host, go);
     this.#models = new ModelsView(host, server, go);
-    this.#device = new DeviceView(host, support, server !== undefined, go.models);
+    this.#device = new DeviceView(host, support, server, go.models);
     this.#menu = iconButton("Conversations", "menu", () => this.#drawer(true), { class: "menu-button" });
     this.#menu.setAttribute("aria-controls", "sidebar");
     this.#menu.setAttribute("aria-expanded", "false");
@@ -77,6 +78,7 @@ export class Shell {
     chat.changed.on(() => this.#showHeader());
     host.changed.on(() => this.#showHeader());
     host.progressed.on(() => this.#showHeader());
+    chat.unsaved.on((failure) => this.#tellUnsaved(failure));
   }
 
   start(): void {
@@ -117,7 +119,7 @@ export class Shell {
     this.#main.className = "";
     if (page === "models" && support.kind === "yes") {
       this.#show(this.#models.element, "Models");
-      void this.#models.update();
+      this.#models.opened();
     } else if (page === "device") {
       this.#show(this.#device.element, "Device");
       this.#device.update();
@@ -170,6 +172,19 @@ export class Shell {
     if (this.#model.textContent !== label || this.#model.dataset.state !== state.kind) {
       this.#model.dataset.state = state.kind;
       refill(this.#model, button(label, () => this.#to("#/models"), { kind: "quiet", class: "model-chip", title: "Models" }));
+    }
+  }
+
+  /** Says that a conversation is not kept, for as long as that is so. */
+  #tellUnsaved(failure: { reason: unknown } | undefined): void {
+    this.#unsaved?.remove();
+    if (failure) {
+      const full = (failure.reason as { name?: unknown } | undefined)?.name === "QuotaExceededError";
+      const why = full ? "the browser has no more room" : "the browser refused";
+      this.#unsaved = notify(`Not saved: ${why}. Export this conversation before you close the page.`, {
+        label: "Export",
+        run: () => exportConversations([this.#parts.chat.conversation]),
+      });
     }
   }
 

@@ -3,14 +3,35 @@
 import { readFile } from "node:fs/promises";
 import { assert, equal } from "./checks.mjs";
 
+/** In the page: notes from now on what a screen reader would say. */
+function listen() {
+  globalThis.heard = [];
+  const note = (changes) => {
+    for (const { target } of changes) {
+      globalThis.heard.push(target.textContent);
+    }
+  };
+  new MutationObserver(note).observe(document.getElementById("voice"), { childList: true, characterData: true });
+}
+
+/** In the page: the last answer as the model wrote it. */
+function lastAnswer() {
+  const id = location.hash.split("/").at(-1);
+  return new Promise((resolve, reject) => {
+    const opening = indexedDB.open("rullama");
+    opening.onerror = () => reject(opening.error);
+    opening.onsuccess = () => {
+      const reading = opening.result.transaction("conversations").objectStore("conversations").get(id);
+      reading.onsuccess = () => {
+        opening.result.close();
+        resolve(reading.result.messages.filter(({ role }) => role === "assistant").at(-1).content);
+      };
+    };
+  });
+}
+
 export async function chatting(checks, app) {
   const { page } = app;
-  const setMaximum = async (value) => {
-    await page.click('[aria-label="Settings"]');
-    await page.fill('[data-setting="maxTokens"]', String(value));
-    await page.press('[data-setting="maxTokens"]', "Tab");
-    await page.keyboard.press("Escape");
-  };
 
   await checks.check("Enter sends, Shift+Enter does not, and the answer comes with its speed", async () => {
     await app.go("#/");
@@ -33,7 +54,7 @@ export async function chatting(checks, app) {
   });
 
   await checks.check("another answer stands beside the first, and one can switch", async () => {
-    await setMaximum(12);
+    await app.setMaximum(12);
     await page.click('[aria-label="Write another answer"]');
     await page.waitForFunction(() => document.querySelector(".message.assistant .switch-place")?.textContent === "2/2");
     await app.answered();
@@ -63,10 +84,10 @@ export async function chatting(checks, app) {
   });
 
   await checks.check("Esc stops an answer; what was said stays, and the next one works", async () => {
-    await setMaximum(400);
+    await app.setMaximum(400);
     await page.fill(".composer-input", "Tell me a long story");
     await page.press(".composer-input", "Enter");
-    await page.waitForFunction(() => (document.querySelector(".message:last-child .content")?.textContent.length ?? 0) > 5, undefined, { timeout: 120_000 });
+    await page.waitForFunction(() => (document.querySelector(".message:last-child .content")?.textContent.length ?? 0) > 5, undefined, { timeout: app.patience });
     assert(await page.locator('[aria-label="Stop"]').isVisible(), "no button to stop");
     await app.shot("chat-writing");
     await page.keyboard.press("Escape");
@@ -75,15 +96,17 @@ export async function chatting(checks, app) {
     equal(last.state, "stopped", "state");
     assert(last.text.length > 5, "what was said is gone");
     assert((await page.locator(".message:last-child .facts").innerText()).startsWith("Stopped"), "not said to be stopped");
-    await setMaximum(8);
+    await app.setMaximum(8);
+    await page.evaluate(listen);
     await app.ask("And now?");
     equal((await app.messages()).at(-1).state, "complete", "state after a stop");
   });
 
   await checks.check("screen readers hear the whole answer once", async () => {
     equal(await page.locator("#voice").getAttribute("aria-live"), "polite", "voice");
-    const [heard, said] = [await page.locator("#voice").textContent(), (await app.messages()).at(-1).text];
-    assert(heard.length > 0 && said.length > 0, "nothing was said");
+    const said = await page.evaluate(lastAnswer);
+    assert(said.length > 0, "nothing was said");
+    equal(await page.evaluate(() => globalThis.heard), ["The model is writing", said], "what was heard");
     equal(await page.locator(".messages").getAttribute("aria-live"), "off", "messages");
   });
 
@@ -105,7 +128,35 @@ export async function chatting(checks, app) {
 
 export async function conversations(checks, app) {
   const { page } = app;
-  let exported;
+  await checks.check("two tabs that write one conversation lose nothing of each other", async () => {
+    await page.click(".conversation > a");
+    await page.waitForSelector(".message");
+    await app.setMaximum(200);
+    await page.fill(".composer-input", "While somebody else is here");
+    await page.press(".composer-input", "Enter");
+    await page.waitForFunction(() => (document.querySelector(".message:last-child .content")?.textContent.length ?? 0) > 5, undefined, { timeout: app.patience });
+    const other = await app.context.newPage();
+    await other.goto(page.url());
+    await other.waitForSelector(".conversation");
+    await other.hover(".conversation");
+    await other.click(".conversation .menu > summary");
+    await other.click(".menu-items >> text=Rename");
+    await other.fill("dialog input", "Renamed meanwhile");
+    await other.keyboard.press("Enter");
+    await other.waitForSelector(".conversation-title >> text=Renamed meanwhile");
+    await app.answered();
+    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed meanwhile");
+    const said = await app.messages();
+    equal(said.at(-1).state, "complete", "state");
+    await other.reload();
+    await other.waitForSelector(".message");
+    const heard = await other.$$eval(".message .content", (all) => all.map(({ textContent }) => textContent));
+    equal(heard, said.map(({ text }) => text), "in the other tab");
+    equal(await other.locator(".header-title").innerText(), "Renamed meanwhile", "title");
+    await other.close();
+    await app.setMaximum(8);
+  });
+
   await checks.check("a conversation is renamed, found by what was said in it, and opened by Ctrl+K", async () => {
     await page.hover(".conversation");
     await page.click(".conversation .menu > summary");
@@ -153,6 +204,37 @@ export async function conversations(checks, app) {
     await other.close();
   });
 
+  await checks.check("a conversation that cannot be saved is told until it can be", async () => {
+    await page.evaluate(() => {
+      const { put } = IDBObjectStore.prototype;
+      IDBObjectStore.prototype.put = () => {
+        throw new DOMException("no room", "QuotaExceededError");
+      };
+      globalThis.mend = () => (IDBObjectStore.prototype.put = put);
+    });
+    const rename = async (title) => {
+      await page.hover(".conversation");
+      await page.click(".conversation .menu > summary");
+      await page.click(".menu-items >> text=Rename");
+      await page.fill("dialog input", title);
+      await page.keyboard.press("Enter");
+    };
+    await rename("Not kept");
+    await page.waitForSelector(".notice >> text=Not saved: the browser has no more room");
+    await app.shot("chat-unsaved");
+    await page.evaluate(() => void globalThis.mend());
+    await rename("Renamed");
+    await page.waitForFunction(() => ![...document.querySelectorAll(".notice")].some(({ textContent }) => textContent.includes("Not saved")));
+    await page.reload();
+    await page.waitForSelector(".conversation-title >> text=Renamed");
+    equal(await page.locator(".conversation-title").innerText(), "Renamed", "title");
+  });
+}
+
+/** Files out and in, which only Playwright hands over. */
+export async function transfer(checks, app) {
+  const { page } = app;
+  let exported;
   await checks.check("export and import bring everything back", async () => {
     const saving = page.waitForEvent("download");
     await page.click('[aria-label="Export all conversations"]');

@@ -3,6 +3,20 @@
 export class Checks {
   passed = 0;
   failed = 0;
+  #browser = "";
+
+  /** Runs the checks of one browser, each of which is then said to be in it. What breaks between two of them fails as well. */
+  async inBrowser(name, body) {
+    this.#browser = `${name}: `;
+    try {
+      await body();
+    } catch (error) {
+      await this.check("the walk goes on to its end", () => {
+        throw error;
+      });
+    }
+    this.#browser = "";
+  }
 
   /** Runs one check. Throwing fails it; those after it run all the same. */
   async check(title, body) {
@@ -10,10 +24,10 @@ export class Checks {
     try {
       await body();
       this.passed += 1;
-      console.log(`ok      ${title} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+      console.log(`ok      ${this.#browser}${title} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
     } catch (error) {
       this.failed += 1;
-      console.log(`FAILED  ${title}\n        ${String(error.stack ?? error).replaceAll("\n", "\n        ")}`);
+      console.log(`FAILED  ${this.#browser}${title}\n        ${String(error.stack ?? error).replaceAll("\n", "\n        ")}`);
     }
   }
 

@@ -1,10 +1,9 @@
 // The Device page: facts, self-test, benchmark, its result as a file and to the server.
 
 import { readFile } from "node:fs/promises";
-import { PATIENCE } from "./app.mjs";
 import { assert, equal } from "./checks.mjs";
 
-export async function device(checks, app, server) {
+export async function device(checks, app, rullama) {
   const { page } = app;
   await checks.check("the Device page shows what the browser and the engine say", async () => {
     await app.go("#/device");
@@ -15,9 +14,23 @@ export async function device(checks, app, server) {
     await app.shot("device");
   });
 
+  await checks.check("the self-test runs by itself, and tells how fast memory is read", async () => {
+    await page.click("text=Run the self-test");
+    await page.waitForSelector("text=Run it again", { timeout: app.patience });
+    const text = await page.locator(".card", { hasText: "Self-test" }).first().innerText();
+    assert(/All \d\d self-tests passed/.test(text) && /Memory is read at [\d.]+ .B\/s/.test(text), text);
+    await app.shot("device-self-test");
+  });
+
+  await checks.check("the kernels of the model are shown", async () => {
+    await page.click("summary:text-is('Kernels')");
+    await page.waitForSelector("li:has-text('writing:') code");
+    assert((await page.locator("li:has-text('reading') code").count()) > 0, "no kernels of prompts");
+  });
+
   await checks.check("the benchmark draws a curve over depth, with a table and a file", async () => {
     await page.click("text=Run the benchmark");
-    await page.waitForSelector("text=Save as JSON", { timeout: PATIENCE });
+    await page.waitForSelector("text=Save as JSON", { timeout: app.patience });
     equal(await page.locator(".plot .point").count(), 3, "points");
     equal(await page.locator(".results tbody tr").count(), 3, "rows");
     await page.locator(".plot").scrollIntoViewIfNeeded();
@@ -31,13 +44,14 @@ export async function device(checks, app, server) {
   });
 
   await checks.check("the result goes to the server only after a yes", async () => {
-    equal(await page.locator("text=Send to this server").count(), server.behaviour.api ? 1 : 0, "button");
     await page.click("text=Send to this server");
     await page.click("dialog >> text=Cancel");
-    equal(server.logs.length, 0, "logs after a no");
+    equal(await rullama.logs("benchmark"), [], "logs after a no");
     await page.click("text=Send to this server");
     await page.click("dialog >> text=Send >> nth=-1");
     await page.waitForSelector("text=Sent. Thank you.");
-    equal([server.logs.length, server.logs[0].tag, JSON.parse(server.logs[0].text).format], [1, "benchmark", "rullama-benchmark"], "log");
+    const logs = await rullama.logs("benchmark");
+    const { format, points } = JSON.parse(logs[0].text);
+    equal([logs.length, format, points.length], [1, "rullama-benchmark", 3], "log");
   });
 }

@@ -1,8 +1,9 @@
-// Ways to a model: by address with a stop on the way, from the store, by file, from the server.
+// Ways to a model: by address with a stop on the way, from the store, by file, from `rullama serve`.
 
 import { readFile } from "node:fs/promises";
 import { App, MODEL, MODEL_FILE } from "./app.mjs";
 import { assert, equal } from "./checks.mjs";
+import { SERVED } from "./rullama.mjs";
 
 export async function byAddress(checks, app, server) {
   const { page } = app;
@@ -42,16 +43,20 @@ export async function byAddress(checks, app, server) {
     await app.shot("models-stored");
   });
 
+  await checks.check("the stored model is checked for damage", async () => {
+    await page.click(`[aria-label="Check ${MODEL} for damage"]`);
+    await page.waitForSelector("text=is as it was stored");
+  });
+}
+
+/** Out of the browser, which only Playwright hands over. */
+export async function saved(checks, app) {
+  const { page } = app;
   await checks.check("the stored model is saved as a file, byte for byte", async () => {
     const saving = page.waitForEvent("download");
     await page.click(`[aria-label="Save ${MODEL} as a file"]`);
     const saved = await readFile(await (await saving).path());
     assert(saved.equals(await readFile(MODEL_FILE)), "the bytes differ");
-  });
-
-  await checks.check("the stored model is checked for damage", async () => {
-    await page.click(`[aria-label="Check ${MODEL} for damage"]`);
-    await page.waitForSelector("text=is as it was stored");
   });
 }
 
@@ -132,30 +137,88 @@ export async function byFile(checks, browser, origin) {
     await app.ask("Hello");
     equal((await app.messages()).map(({ state }) => state), ["complete", "complete"], "states");
   });
-  equalTroubles(checks, app, "by file");
+  await equalTroubles(checks, app, "by file");
   await app.close();
 }
 
-export async function fromServer(checks, browser, server) {
-  server.behaviour.api = true;
-  const app = await App.open(browser, server.origin, { hash: "#/models" });
+/** From `rullama serve`: its model, stored and loaded; what the rest of a walk begins with. */
+export async function fromServer(checks, app) {
   const { page } = app;
   await checks.check("a model of the server is listed, stored and loaded", async () => {
-    await page.click('button[title="Use micro:e2b"]');
-    await app.ready();
     await app.go("#/models");
-    assert((await page.locator('[aria-label="Stored models"]').innerText()).includes("micro:e2b"), "not stored");
+    await page.waitForSelector("text=On this server");
+    const row = await page.locator('[aria-label="Models on this server"] li').innerText();
+    assert(row.includes(SERVED) && row.includes("2.2 MB") && row.includes("1.8M") && row.includes("Q8_0"), row);
+    await page.click(`button[title="Use ${SERVED}"]`);
+    await app.ready();
+    await page.waitForSelector(".chat");
+    await app.shot("chat-ready");
+    await app.go("#/models");
+    assert((await page.locator('[aria-label="Stored models"]').innerText()).includes(SERVED), "not stored");
+    assert(/used · .* free/.test(await page.locator("section.page").innerText()), "no use of storage");
+    await app.shot("models-stored");
+  });
+}
+
+export async function pulledAnew(checks, browser, rullama) {
+  const app = await App.open(browser, rullama.origin, { hash: "#/models" });
+  const { page } = app;
+  await checks.check("a model that was pulled anew replaces the stored one after a question", async () => {
+    await page.click(`button[title="Use ${SERVED}"]`);
+    await app.ready();
+    await rullama.pull("micro-e2b-Q4_0.gguf");
+    // The list is asked for anew when the page is opened.
+    await app.go("#/device");
+    await app.go("#/models");
+    await page.waitForFunction(() => document.querySelector('[aria-label="Models on this server"]')?.textContent.includes("1.7 MB"));
+    await page.click(`[aria-label="Models on this server"] button`);
+    await page.waitForSelector('.error-box[data-code="storage.exists"]');
+    await app.shot("models-replace");
+    await page.click(".error-box >> text=Replace it");
+    await page.waitForFunction(() => document.querySelector('[data-state="ready"]') !== null, undefined, { timeout: app.patience });
+    await app.go("#/models");
+    assert((await page.locator('[aria-label="Stored models"]').innerText()).includes("1.7 MB"), "still the old one");
   });
   await checks.check("a stored model is deleted after a question, also while in use", async () => {
-    await page.click('[aria-label="Delete micro:e2b"]');
+    await page.click(`[aria-label="Delete ${SERVED}"]`);
     await app.shot("dialog-delete");
     await page.click("dialog >> text=Delete >> nth=-1");
     await page.waitForFunction(() => !document.querySelector('[aria-label="Stored models"]'));
     await page.waitForSelector('[data-state="empty"] .model-chip');
   });
-  equalTroubles(checks, app, "from the server");
+  await equalTroubles(checks, app, "from the server");
   await app.close();
-  server.behaviour.api = false;
+  await rullama.pull(`${MODEL}.gguf`);
+}
+
+/** Errors reach the server's log where that is asked for, and only there. */
+export async function reports(checks, browser, rullama) {
+  const app = await App.open(browser, rullama.origin, { hash: "#/models" });
+  const { page } = app;
+  const fail = async () => {
+    await page.fill('input[type="url"]', `${rullama.origin}/models/none.gguf`);
+    await page.click("form >> text=Load");
+    await page.waitForSelector(".error-box");
+  };
+  await checks.check("errors go to the server's log only where that is switched on", async () => {
+    await fail();
+    await page.waitForTimeout(500);
+    equal(await rullama.logs("load"), [], "unasked");
+    await app.go("?report#/models");
+    await page.click('[aria-label="Settings"]');
+    assert(await page.locator('[data-setting="report"]').isVisible(), "no setting");
+    assert(await page.evaluate(() => document.querySelector('[data-setting="report"]').checked), "not switched on");
+    await page.keyboard.press("Escape");
+    await fail();
+    let logs = [];
+    for (let waited = 0; logs.length === 0 && waited < 50; waited++) {
+      await page.waitForTimeout(100);
+      logs = await rullama.logs("load");
+    }
+    equal(logs.length, 1, "reports");
+    assert(/^(network|source)\.\w+: .*none\.gguf/.test(logs[0].text), logs[0].text);
+  });
+  await app.close();
 }
 
 /** No errors on the console, no request to anywhere else. */

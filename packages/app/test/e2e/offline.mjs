@@ -1,19 +1,17 @@
 // Without a network, without a GPU for a moment, and without one at all.
 
-import { App, PATIENCE } from "./app.mjs";
+import { App } from "./app.mjs";
 import { assert, equal } from "./checks.mjs";
 import { equalTroubles } from "./models.mjs";
 
-export async function offline(checks, app, server) {
+export async function offline(checks, app) {
   const { page, context } = app;
   await checks.check("the app opens without a network", async () => {
     await page.evaluate(() => navigator.serviceWorker.ready);
     await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
     await context.setOffline(true);
-    server.requests.length = 0;
     await page.reload();
     await page.waitForSelector(".message");
-    equal(server.requests.filter(({ path }) => !path.startsWith("/api/")), [], "requests");
     await app.shot("offline");
   });
 
@@ -40,6 +38,57 @@ export async function offline(checks, app, server) {
   });
 }
 
+export async function newVersion(checks, browser, server) {
+  const app = await App.open(browser, server.origin, { hash: "#/models" });
+  const { page } = app;
+  const other = await app.context.newPage();
+  await checks.check("a new version takes over in one tab; another keeps its files, and is offered to reload", async () => {
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await other.goto(page.url());
+    await other.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    // A file of this build that the next one does not have.
+    await page.evaluate(async () => {
+      const [name] = await caches.keys();
+      await (await caches.open(name)).put("assets/of-this-build.js", new Response("still here"));
+    });
+    server.behaviour.newer = true;
+    await page.evaluate(async () => void (await (await navigator.serviceWorker.getRegistration()).update()));
+    await page.waitForSelector(".notice >> text=A new version is ready");
+    await other.waitForSelector(".notice >> text=A new version is ready");
+    await page.evaluate(() => void (globalThis.old = true));
+    await page.click(".notice >> text=Reload");
+    await page.waitForFunction(() => globalThis.old === undefined && document.querySelector("main > *") !== null);
+    await other.waitForSelector(".notice >> text=in use in another tab");
+    const kept = () => other.evaluate(async () => (await fetch("assets/of-this-build.js")).text());
+    equal(await kept(), "still here", "a file of the old build");
+    await other.evaluate(() => void (globalThis.old = true));
+    await other.click(".notice >> text=Reload");
+    await other.waitForFunction(() => globalThis.old === undefined && document.querySelector("main > *") !== null);
+  });
+  server.behaviour.newer = false;
+  await app.close();
+}
+
+/** A server that takes a connection and then says nothing, as on a train. */
+export async function silentServer(checks, browser, server) {
+  const app = await App.open(browser, server.origin);
+  const { page } = app;
+  await checks.check("the app opens at once where the server says nothing", async () => {
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    server.behaviour.silent = true;
+    await page.goto("about:blank");
+    const started = Date.now();
+    await page.goto(`${server.origin}/#/models`, { waitUntil: "commit" });
+    await page.waitForSelector("text=From an address");
+    // The service worker's patience with the network, and no more on top of it.
+    assert(Date.now() - started < 15_000, `it took ${Date.now() - started} ms`);
+  });
+  server.behaviour.silent = false;
+  await app.close();
+}
+
 /** In the page, before the app: keeps hold of the engine's worker, so that a check can make it fail. */
 export function holdWorker() {
   const post = Worker.prototype.postMessage;
@@ -49,13 +98,6 @@ export function holdWorker() {
     }
     return post.call(this, message, ...rest);
   };
-}
-
-async function setMaximum(page, value) {
-  await page.click('[aria-label="Settings"]');
-  await page.fill('[data-setting="maxTokens"]', String(value));
-  await page.press('[data-setting="maxTokens"]', "Tab");
-  await page.keyboard.press("Escape");
 }
 
 /** Asks something and waits until the answer has begun. */
@@ -68,26 +110,31 @@ async function begin(app, text) {
     const all = document.querySelectorAll(".message");
     return all.length === before + 2 && all[all.length - 1].querySelector(".content").textContent.length > 2;
   };
-  await page.waitForFunction(begun, count, { timeout: PATIENCE });
+  await page.waitForFunction(begun, count, { timeout: app.patience });
 }
 
-export async function lostDevice(checks, app, browser) {
+/** Only Chromium lets its GPU process be ended from outside. */
+export async function lostProcess(checks, app, browser) {
   const { page } = app;
   await checks.check("when the browser's GPU process dies, the answer goes on", async () => {
     await page.click(".sidebar >> text=New chat");
-    await setMaximum(page, 60);
+    await app.setMaximum(60);
     await begin(app, "Go on");
     const session = await browser.newBrowserCDPSession();
     await session.send("Browser.crashGpuProcess");
     await app.answered();
     equal((await app.messages()).at(-1).state, "complete", "state");
-    await setMaximum(page, 8);
+    await app.setMaximum(8);
     await app.ask("Still there?");
     equal((await app.messages()).map(({ state }) => state), ["complete", "complete", "complete", "complete"], "states");
   });
+}
 
+export async function lostDevice(checks, app) {
+  const { page } = app;
   await checks.check("a device that is lost for good is told in words, and Try again brings an answer", async () => {
-    await setMaximum(page, 40);
+    await page.click(".sidebar >> text=New chat");
+    await app.setMaximum(300);
     await begin(app, "Once more");
     await page.evaluate(() => {
       const { worker, call } = globalThis.engineWorker;
@@ -98,26 +145,27 @@ export async function lostDevice(checks, app, browser) {
     await app.shot("device-lost");
     const lost = (await app.messages()).at(-1);
     assert(lost.state === "failed" && lost.text.length > 2, `what was said is gone: ${JSON.stringify(lost)}`);
-    await setMaximum(page, 8);
+    await app.setMaximum(8);
     await page.click(".error-box >> text=Try again");
-    await page.waitForSelector('.message:last-child[data-state="complete"]', { timeout: PATIENCE });
+    await page.waitForSelector('.message:last-child[data-state="complete"]', { timeout: app.patience });
     equal((await app.messages()).at(-1).place, "2/2", "place");
   });
 
   await checks.check("an engine that the browser ended is loaded again, and the chat is still there", async () => {
-    await setMaximum(page, 200);
-    const before = (await app.messages()).length;
-    await begin(app, "And again");
+    // What is asked first is answered at length, which not everything is by so small a model.
+    await page.click(".sidebar >> text=New chat");
+    await app.setMaximum(300);
+    await begin(app, "Once more");
     await page.evaluate(() => {
       const { worker } = globalThis.engineWorker;
       worker.terminate();
       worker.dispatchEvent(new ErrorEvent("error", { message: "it is gone" }));
     });
     await page.waitForSelector('.message .error-box[data-code="worker.failed"]');
-    await setMaximum(page, 8);
+    await app.setMaximum(8);
     await page.click(".message .error-box >> text=Load the model and try again");
-    await page.waitForSelector('.message:last-child[data-state="complete"]', { timeout: PATIENCE });
-    equal((await app.messages()).length, before + 2, "messages");
+    await page.waitForSelector('.message:last-child[data-state="complete"]', { timeout: app.patience });
+    equal((await app.messages()).map(({ role }) => role), ["user", "assistant"], "messages");
   });
 }
 
@@ -126,11 +174,11 @@ export async function withoutWebGpu(checks, browser, origin) {
   const app = await App.open(browser, origin, { before });
   await checks.check("without WebGPU a page says what to do, and conversations can still be read", async () => {
     const text = await app.page.locator("main").innerText();
-    assert(text.includes("This browser has no WebGPU yet") && text.includes("chrome://"), text);
+    assert(text.includes("This browser has no WebGPU yet") && /chrome:\/\/|about:config/.test(text), text);
     await app.shot("no-webgpu");
     assert(await app.page.locator('[aria-label="Import conversations"]').isVisible(), "no way to conversations");
   });
-  equalTroubles(checks, app, "without WebGPU");
+  await equalTroubles(checks, app, "without WebGPU");
   await app.close();
 
   const none = () => {

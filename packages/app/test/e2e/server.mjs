@@ -1,4 +1,5 @@
-// A small server for the tests: the built app, test models with Range requests, and the few calls that `rullama serve` adds.
+// A small server for the tests, for what `rullama serve` never does: it is an ordinary server without models, slow, silent, or
+// has a newer app than a moment ago, and counts what it is asked. With `api` it has a model and a log, as ours does.
 
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -20,14 +21,14 @@ const TYPES = {
 };
 
 /**
- * Starts the server. `requests` is what it was asked; `logs` what was sent to it. `behaviour` changes how it answers:
- * `api` whether it has models to offer, `pause` milliseconds before each piece of a model, `pieces` bytes of one, `newer` whether
- * the app is another version than it was.
+ * Starts the server. `requests` is what it was asked; `logs` what was sent to it. `behaviour` changes how it answers: `api` whether
+ * it has a model to offer and a log, `pause` milliseconds before each piece of a model, `pieces` bytes of one, `newer` whether the
+ * app is another version than it was, `silent` whether it says nothing.
  */
 export async function serve() {
   const requests = [];
   const logs = [];
-  const behaviour = { api: false, pause: 0, pieces: 256 * 1024, newer: false };
+  const behaviour = { api: false, pause: 0, pieces: 256 * 1024, newer: false, silent: false };
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => {
       response.writeHead(404, { "content-type": "text/plain" });
@@ -38,25 +39,11 @@ export async function serve() {
   async function answer(request, response) {
     const { pathname, searchParams } = new URL(request.url, "http://localhost");
     requests.push({ method: request.method, path: pathname, range: request.headers.range });
-    if (pathname === "/api/models" && behaviour.api) {
-      const model = { name: "micro:e2b", bytes: 2158784, url: "/models/micro-e2b-Q8_0.gguf", family: "gemma4", parameters: "1M", format: "Q8_0" };
-      response.writeHead(200, { "content-type": "application/json" });
-      return response.end(JSON.stringify({ models: [model] }));
+    if (behaviour.silent) {
+      return;
     }
-    if (pathname === "/api/log" && behaviour.api && request.method === "POST") {
-      let text = "";
-      for await (const piece of request) {
-        text += piece;
-      }
-      logs.push(JSON.parse(text));
-      response.writeHead(204);
-      return response.end();
-    }
-    if (pathname === "/api/log" && behaviour.api) {
-      const since = Number(searchParams.get("since") ?? 0);
-      const messages = logs.map(({ tag, text }, index) => ({ sequence: index + 1, tag, text })).filter(({ sequence }) => sequence > since);
-      response.writeHead(200, { "content-type": "application/json" });
-      return response.end(JSON.stringify({ messages, latest: logs.length }));
+    if (behaviour.api && pathname.startsWith("/api/")) {
+      return answerApi(pathname, searchParams, request, response);
     }
     if (pathname.startsWith("/models/")) {
       return sendModel(join(MODELS, normalize(pathname.slice("/models".length))), request, response);
@@ -64,7 +51,26 @@ export async function serve() {
     const path = normalize(pathname === "/" ? "/index.html" : pathname);
     const body = await readFile(join(DIST, path));
     response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream", "cache-control": "no-cache" });
-    response.end(behaviour.newer && path === "/service-worker.js" ? `${body}\n// newer` : body);
+    response.end(behaviour.newer && path === "/service-worker.js" ? String(body).replace('VERSION="', 'VERSION="newer-') : body);
+  }
+
+  async function answerApi(pathname, searchParams, request, response) {
+    const send = (value) => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(value));
+    if (pathname === "/api/models") {
+      const model = { name: "micro:e2b", bytes: 2158784, url: "/models/micro-e2b-Q8_0.gguf", family: "gemma4", parameters: "1M", format: "Q8_0" };
+      return send({ models: [model] });
+    }
+    if (request.method === "POST") {
+      let text = "";
+      for await (const piece of request) {
+        text += piece;
+      }
+      logs.push(JSON.parse(text));
+      return response.writeHead(204).end();
+    }
+    const since = Number(searchParams.get("since") ?? 0);
+    const messages = logs.map(({ tag, text }, index) => ({ sequence: index + 1, tag, text })).filter(({ sequence }) => sequence > since);
+    return send({ messages, latest: logs.length });
   }
 
   async function sendModel(path, request, response) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { depths, summarise, ticks } from "../../src/device/statistics";
-import { route } from "../../src/offline/routes";
-import { DEFAULTS, FIELDS, readNumber, readSettings, type NumberField } from "../../src/state/settings";
+import { outdated, route } from "../../src/offline/routes";
+import { DEFAULTS, FIELDS, readNumber, readSettings, restoreSettings, storedSettings, type NumberField } from "../../src/state/settings";
 import { KNOWN_CODES, explain } from "../../src/text/errors";
 import { age, binaryBytes, bytes, count, duration, parameters, plural, timeLeft, tokensPerSecond } from "../../src/text/format";
 import { Rate } from "../../src/text/rate";
@@ -79,8 +79,8 @@ describe("what errors say", () => {
     ...["metadata.missing", "metadata.type", "tokenizer.vocabulary", "tokenizer.unsupported", "chat.invalid_json", "input.empty"],
     ...["option.unknown", "option.out_of_range", "sample.not_finite", "source.status", "source.connection", "source.range_ignored"],
     ...["source.changed", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
-    ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "network.failed", "network.range"],
-    ...["network.changed", "engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid"],
+    ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "source.content_range"],
+    ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid", "report.refused"],
   ];
 
   test.each(CODES)("%s has a sentence", (code) => {
@@ -122,6 +122,16 @@ describe("settings", () => {
       context: 256,
     });
     expect(readSettings({ temperature: null }).temperature).toBe(DEFAULTS.temperature);
+  });
+
+  test("a context that nobody chose is left to the engine", () => {
+    expect(restoreSettings(null).context).toBeNull();
+    // What was written when 4096 stood there unless told.
+    expect(restoreSettings({ context: 4096, temperature: 0.5 })).toEqual({ ...DEFAULTS, temperature: 0.5 });
+    expect(restoreSettings({ context: 8192 }).context).toBe(8192);
+    const chosen = { ...DEFAULTS, context: 4096 };
+    expect(restoreSettings(storedSettings(chosen))).toEqual(chosen);
+    expect(restoreSettings(storedSettings(DEFAULTS))).toEqual(DEFAULTS);
   });
 
   test("every default fits its field", () => {
@@ -167,10 +177,17 @@ describe("what the service worker answers", () => {
     expect(asked("https://example.org/app/other", { mode: "navigate" })).toBe("network");
     expect(asked("https://example.org/app/assets/a.js")).toBe("file");
     expect(asked("https://example.org/app/assets/a.js", { method: "POST" })).toBe("network");
+    expect(asked("https://example.org/app/assets/of-the-build-before.js")).toBe("file");
     expect(asked("https://example.org/app/model.gguf")).toBe("network");
     expect(asked("https://example.org/app/index.html", { range: true })).toBe("network");
     expect(asked("https://example.org/api/models")).toBe("network");
     expect(asked("https://example.org/app/api/models")).toBe("network");
     expect(asked("https://other.example/app/assets/a.js")).toBe("network");
+  });
+
+  test("the build before stays, and nothing older", () => {
+    expect(outdated(["app-1", "other", "app-2", "app-3"], "app-", "app-3")).toEqual(["app-1"]);
+    expect(outdated(["app-2", "app-3"], "app-", "app-3")).toEqual([]);
+    expect(outdated(["app-3"], "app-", "app-3")).toEqual([]);
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { baseOf, merge } from "../../src/chat/merge";
 import { search } from "../../src/chat/search";
 import { exportText, importText } from "../../src/chat/transfer";
-import { add, before, newConversation, path, place, settle, show, titleOf, type ChatMessage } from "../../src/chat/tree";
+import { add, before, newConversation, path, place, removeLeaf, settle, show, titleOf, type ChatMessage } from "../../src/chat/tree";
 
 let time = 1000;
 function message(id: string, parent: string | null, role: "user" | "assistant", content = id): ChatMessage {
@@ -128,5 +129,54 @@ describe("export and import", () => {
     expect(conversation?.messages[0]).not.toHaveProperty("html");
     expect(conversation?.shown).not.toHaveProperty("q1");
     expect(conversation?.messages[1]?.state).toBe("stopped");
+  });
+});
+
+describe("two tabs that write one conversation", () => {
+  /** A conversation in two tabs, and what was stored when both looked. */
+  function tabs() {
+    const mine = example();
+    return { mine, stored: structuredClone(mine), base: baseOf(mine) };
+  }
+  const nobody = () => false;
+
+  test("keep each other's messages", () => {
+    const { mine, stored, base } = tabs();
+    add(mine, message("mine", "e1", "assistant"));
+    add(stored, message("theirs", "q2", "assistant"));
+    const merged = merge(stored, mine, base, (id) => id === "mine");
+    expect(ids(merged.messages)).toEqual(["q1", "a1", "q2", "a2", "e1", "theirs", "mine"]);
+    // Views and the one who writes hold on to these.
+    expect(merged.messages.at(-1)).toBe(mine.messages.at(-1));
+    expect(merged.messages[0]).toBe(mine.messages[0]);
+  });
+
+  test("take a message from whoever wrote it", () => {
+    const { mine, stored, base } = tabs();
+    const [a1, theirs] = [mine.messages[1] as ChatMessage, stored.messages[1] as ChatMessage];
+    a1.state = "stopped";
+    Object.assign(theirs, { state: "writing" });
+    expect(merge(stored, mine, base, nobody).messages[1]).toBe(a1);
+    theirs.content = "more than before";
+    expect(merge(stored, mine, base, nobody).messages[1]).toBe(theirs);
+    expect(merge(stored, mine, base, (id) => id === "a1").messages[1]).toBe(a1);
+  });
+
+  test("keep each other's names and branches, unless both changed them", () => {
+    const { mine, stored, base } = tabs();
+    Object.assign(stored, { title: "Theirs", named: true });
+    show(stored, "a1");
+    mine.system = "Mine";
+    expect(merge(stored, mine, base, nobody)).toMatchObject({ title: "Theirs", named: true, system: "Mine", shown: { "": "q1", q1: "a1" } });
+    Object.assign(mine, { title: "Mine", named: true });
+    expect(merge(stored, mine, base, nobody).title).toBe("Mine");
+  });
+
+  test("a message that was taken away here does not come back, unless something follows it", () => {
+    const { mine, stored, base } = tabs();
+    removeLeaf(mine, "a2");
+    expect(ids(merge(stored, mine, base, nobody).messages)).toEqual(["q1", "a1", "q2", "e1"]);
+    add(stored, message("q3", "a2", "user"));
+    expect(ids(merge(stored, mine, base, nobody).messages)).toEqual(["q1", "a1", "q2", "a2", "e1", "q3"]);
   });
 });

@@ -7,6 +7,7 @@
 import { RullamaError } from "../errors.js";
 import { bytesSource, checkRange } from "./memory.js";
 import type { ByteSource } from "./types.js";
+import { contentRange, count, discard, isPassing, isStrong, totalOf, Watch } from "./wire.js";
 
 export interface HttpOptions {
   /** Ends what is under way. */
@@ -31,9 +32,6 @@ const FIRST_PAUSE = 250;
 const SILENCE = 30_000;
 const LARGEST_WHOLE = 64 << 20;
 
-/** Statuses below 500 with which a server asks to be tried again. */
-const PASSING = [408, 425, 429];
-
 /** Asks the server for the first bytes, learns the length of the file from its answer, and reads ranges from then on. */
 export async function httpSource(url: string, options: HttpOptions = {}): Promise<ByteSource> {
   const server = new Server(url, options);
@@ -50,6 +48,27 @@ export async function httpSource(url: string, options: HttpOptions = {}): Promis
     },
   };
   return source;
+}
+
+/** What a server says of a file's version. Weak tags say nothing of bytes. */
+interface Version {
+  etag?: string;
+  modified?: string;
+}
+
+function versionOf(headers: Headers): Version {
+  const etag = headers.get("etag");
+  const modified = headers.get("last-modified");
+  return { ...(etag && isStrong(etag) ? { etag } : {}), ...(modified ? { modified } : {}) };
+}
+
+/** How two answers show that the file became another one. Dates count only where there are no tags: mirrors have their own. */
+function difference(first: Version | undefined, now: Version): string | undefined {
+  if (first?.etag && now.etag) {
+    return first.etag === now.etag ? undefined : `its ETag was ${first.etag} and is now ${now.etag}`;
+  }
+  const dated = first?.modified && now.modified && first.modified !== now.modified;
+  return dated ? `its date was ${first.modified} and is now ${now.modified}` : undefined;
 }
 
 /** What trying again may mend. */
@@ -70,6 +89,8 @@ interface Filling {
 class Server {
   readonly #url: string;
   readonly #options: HttpOptions;
+  /** What the first answer said of the file's version. */
+  #version: Version | undefined;
 
   constructor(url: string, options: HttpOptions) {
     this.#url = url;
@@ -98,8 +119,9 @@ class Server {
       return this.#whole(response, watch);
     }
     await discard(response);
+    this.#version = versionOf(response.headers);
     const range = contentRange(response.headers);
-    const total = range?.total ?? number(response.headers.get("x-total-size")) ?? (await this.#head(watch));
+    const total = totalOf(response.headers) ?? (await this.#head(watch));
     if (response.status === 416) {
       // An empty file has no first byte.
       return { length: total ?? 0 };
@@ -113,18 +135,18 @@ class Server {
   /** The length as a server tells it that hides `Content-Range` from pages of other origins. */
   async #head(watch: Watch): Promise<number | undefined> {
     const response = await this.#request("HEAD", watch);
-    return response.ok ? number(response.headers.get("content-length")) : undefined;
+    return response.ok ? count(response.headers.get("content-length")) : undefined;
   }
 
   async #whole(response: Response, watch: Watch): Promise<Opened> {
     const limit = this.#options.largestWhole ?? LARGEST_WHOLE;
-    const announced = number(response.headers.get("content-length"));
+    const announced = count(response.headers.get("content-length"));
     const ignored = () =>
       new RullamaError(
         "source.range_ignored",
         `\`${this.#url}\` ignores Range requests: it answered 200 instead of 206, and the file is too large to be read whole`,
       );
-    if (announced === undefined || announced > limit) {
+    if (announced !== undefined && announced > limit) {
       await discard(response);
       throw ignored();
     }
@@ -138,7 +160,7 @@ class Server {
       }
     }
     // Fewer bytes than announced are a broken connection; more can be a compressed answer, which is whole.
-    if (length < announced) {
+    if (announced !== undefined && length < announced) {
       throw new Passing(`the answer ended after ${length} of ${announced} bytes`);
     }
     const whole = new Uint8Array(length);
@@ -183,10 +205,15 @@ class Server {
         throw new RullamaError("source.range_ignored", message);
       }
       const range = contentRange(response.headers);
-      const found = range?.total ?? number(response.headers.get("x-total-size"));
+      const found = totalOf(response.headers);
       if (found !== undefined && found !== total) {
-        const message = `\`${this.#url}\` changed while it was read: it had ${total} bytes and now has ${found}`;
-        throw new RullamaError("source.changed", message);
+        await discard(response);
+        throw this.#changed(`it had ${total} bytes and now has ${found}`);
+      }
+      const other = difference(this.#version, versionOf(response.headers));
+      if (other) {
+        await discard(response);
+        throw this.#changed(other);
       }
       // A server may send less than was asked for, never something else.
       const wrong = range && (range.first !== first || range.last === undefined || range.last > last);
@@ -221,15 +248,20 @@ class Server {
         cache: "no-store",
       });
     } catch (error) {
-      throw this.#broken(error);
+      const broken = this.#broken(error);
+      // Browsers tell pages no more than this, so that they cannot look around.
+      throw broken instanceof Passing && this.#isElsewhere
+        ? new Passing(`${broken.message}; it is down, or does not let pages of other origins read its files (CORS)`)
+        : broken;
     }
-    if (response.status >= 500 || PASSING.includes(response.status)) {
+    if (isPassing(response.status)) {
       await discard(response);
       throw new Passing(`HTTP status ${response.status}`);
     }
     if (!response.ok && response.status !== 416) {
       await discard(response);
-      throw new RullamaError("source.status", `\`${this.#url}\` answered with HTTP status ${response.status}`);
+      const { status } = response;
+      throw new RullamaError("source.status", `\`${this.#url}\` answered with HTTP status ${status}`, { details: { status } });
     }
     return response;
   }
@@ -268,8 +300,18 @@ class Server {
     return new Passing(error instanceof Error ? error.message : String(error));
   }
 
+  /** Whether the file is of another origin than the page. */
+  get #isElsewhere(): boolean {
+    const here = (globalThis as { location?: { origin: string } }).location?.origin;
+    return here !== undefined && here !== "null" && new URL(this.#url, here).origin !== here;
+  }
+
   #watch(): Watch {
     return new Watch(this.#options.silence ?? SILENCE, this.#options.signal);
+  }
+
+  #changed(how: string): RullamaError {
+    return new RullamaError("source.changed", `\`${this.#url}\` changed while it was read: ${how}`);
   }
 
   #wrongRange(response: Response, expected: string): RullamaError {
@@ -314,59 +356,4 @@ class Retries {
       throw RullamaError.cancelled(signal.reason);
     }
   }
-}
-
-/** Ends a request that has been silent for too long, or that nobody wants any more. */
-class Watch {
-  readonly #controller = new AbortController();
-  readonly #silence: number;
-  readonly #outer: AbortSignal | undefined;
-  readonly #end = () => this.#controller.abort(this.#outer?.reason);
-  #timer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(silence: number, outer: AbortSignal | undefined) {
-    this.#silence = silence;
-    this.#outer = outer;
-    outer?.addEventListener("abort", this.#end);
-    if (outer?.aborted) {
-      this.#end();
-    }
-    this.alive();
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  alive(): void {
-    clearTimeout(this.#timer);
-    const silent = () => this.#controller.abort(new Error(`nothing came for ${this.#silence / 1000} s`));
-    this.#timer = setTimeout(silent, this.#silence);
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#outer?.removeEventListener("abort", this.#end);
-  }
-}
-
-/** Reads no more of an answer. Whether it came through does not matter then. */
-async function discard(response: Response): Promise<void> {
-  await response.body?.cancel().catch(() => {});
-}
-
-interface ContentRange {
-  first?: number;
-  last?: number;
-  total?: number;
-}
-
-/** Reads `bytes 0-99/1234`; a star may stand for the range or for the total. */
-function contentRange(headers: Headers): ContentRange | undefined {
-  const found = /^bytes\s+(?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(headers.get("content-range")?.trim() ?? "");
-  return found ? { first: number(found[1]), last: number(found[2]), total: number(found[3]) } : undefined;
-}
-
-function number(text: string | null | undefined): number | undefined {
-  return text && /^\d+$/.test(text) ? Number(text) : undefined;
 }

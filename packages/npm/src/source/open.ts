@@ -2,8 +2,9 @@
 
 import { RullamaError } from "../errors.js";
 import type { SentSource } from "../protocol.js";
-import type { CustomSource, FileSource, ModelSource } from "../types.js";
+import type { CustomSource, FileSource, ModelSource, StoreOptions } from "../types.js";
 import { ModelStore } from "../store/open.js";
+import type { OnProgress } from "../store/progress.js";
 import { httpSource } from "./http.js";
 import { blobSource, bytesSource, nameOf } from "./memory.js";
 import { opfsSource } from "./opfs.js";
@@ -33,6 +34,9 @@ function describeFile(file: FileSource, addReader: (reader: CustomSource) => num
     return { kind: "bytes", bytes: new Uint8Array(file.buffer, file.byteOffset, file.byteLength) };
   }
   if (typeof file === "object" && file !== null) {
+    if ("stored" in file) {
+      return { kind: "stored", name: file.stored };
+    }
     if ("opfs" in file) {
       return { kind: "opfs", path: file.opfs };
     }
@@ -43,7 +47,7 @@ function describeFile(file: FileSource, addReader: (reader: CustomSource) => num
   }
   throw new RullamaError(
     "option.wrong_type",
-    "the model is no address, Blob, bytes, { opfs } or { length, read }; one of these is needed",
+    "the model is no address, Blob, bytes, { stored }, { opfs } or { length, read }; one of these is needed",
   );
 }
 
@@ -54,6 +58,11 @@ export function absolute(url: string | URL): string {
   } catch (cause) {
     throw new RullamaError("option.wrong_type", `\`${String(url)}\` is not an address`, { cause });
   }
+}
+
+/** Where the wasm file is, or the module, in a form that can be sent. */
+export function sentWasm(wasm: string | URL | WebAssembly.Module): string | WebAssembly.Module {
+  return wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
 }
 
 /** The addresses of all parts of a split model, by that of any of them; else the address alone. */
@@ -68,11 +77,40 @@ export function splitUrls(url: string): string[] {
   return Array.from({ length: count }, (_, index) => before + part(index) + after);
 }
 
+const STORE_OPTIONS = ["name", "replace", "sha256"];
+
+/** The option `store` in a form that can be sent; undefined where nothing is kept. */
+export function describeStore(store: boolean | StoreOptions | undefined, sources: readonly SentSource[]): StoreOptions | undefined {
+  if (!store) {
+    return undefined;
+  }
+  if (store === true) {
+    return {};
+  }
+  if (typeof store !== "object") {
+    throw new RullamaError("option.wrong_type", `\`store\` is \`${String(store)}\`; true, false or an object was expected`);
+  }
+  const unknown = Object.keys(store).find((name) => !STORE_OPTIONS.includes(name));
+  if (unknown) {
+    throw new RullamaError("option.unknown", `option \`store.${unknown}\` does not exist`);
+  }
+  const { name, sha256, replace } = store;
+  if (sources.length > 1 && (name ?? sha256) !== undefined) {
+    const message = `\`store.name\` and \`store.sha256\` describe one file; the model has ${sources.length}`;
+    throw new RullamaError("option.wrong_type", message);
+  }
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(sha256 === undefined ? {} : { sha256 }),
+    ...(replace === undefined ? {} : { replace }),
+  };
+}
+
 export interface OpenOptions {
   signal: AbortSignal;
   headers?: Record<string, string> | undefined;
   /** Keeps what addresses name in the browser. */
-  store?: { sha256?: string } | undefined;
+  store?: StoreOptions | undefined;
   /** Told how many bytes of a file that is kept have been checked. */
   onVerify: (file: string, loaded: number, total: number) => void;
   /** Told how many bytes of a file have come over the network. */
@@ -90,6 +128,8 @@ export async function open(sent: SentSource, options: OpenOptions): Promise<Byte
       return blobSource(sent.blob, sent.name);
     case "bytes":
       return bytesSource(sent.bytes);
+    case "stored":
+      return withStore((store) => store.source(sent.name, storeProgress(options)));
     case "opfs":
       return opfsSource(sent.path);
     case "page": {
@@ -115,18 +155,27 @@ async function openUrl(url: string, { signal, headers, onDownload }: OpenOptions
 }
 
 /** Opens what an address names from the browser's store, downloaded first if it is not there. */
-async function openStored(url: string, { sha256 }: { sha256?: string }, options: OpenOptions): Promise<ByteSource> {
-  const { signal, headers, onDownload, onVerify } = options;
+async function openStored(url: string, kept: StoreOptions, options: OpenOptions): Promise<ByteSource> {
+  const { signal, headers } = options;
+  const progress = storeProgress(options);
+  return withStore(async (store) => {
+    const { name } = await store.download(url, { ...kept, ...progress, signal, ...(headers ? { headers } : {}) });
+    return store.source(name, progress);
+  });
+}
+
+function storeProgress({ onDownload, onVerify }: OpenOptions): { onProgress: OnProgress } {
+  return {
+    onProgress: ({ status, file, loaded, total }) =>
+      (status === "verify" ? onVerify : onDownload)(file, loaded, total ?? 0),
+  };
+}
+
+/** Does something with the store. What it opened stays open. */
+async function withStore<T>(work: (store: ModelStore) => Promise<T>): Promise<T> {
   const store = await ModelStore.open();
   try {
-    const { name } = await store.download(url, {
-      signal,
-      ...(headers ? { headers } : {}),
-      ...(sha256 ? { sha256 } : {}),
-      onProgress: ({ status, file, loaded, total }) =>
-        (status === "verify" ? onVerify : onDownload)(file, loaded, total ?? 0),
-    });
-    return await store.source(name);
+    return await work(store);
   } finally {
     store.close();
   }

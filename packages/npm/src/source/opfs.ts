@@ -1,17 +1,18 @@
 // A file in the browser's own storage (the origin private file system).
 //
-// In a dedicated worker it is read through a synchronous access handle, which costs no promise per read; elsewhere there
-// are no such handles, and the file is read as a blob.
+// In a dedicated worker it is read through a synchronous access handle where several may be open at once, which costs no
+// promise per read; elsewhere it is read as a blob.
 
 import { RullamaError } from "../errors.js";
-import { blobSource, checkRange } from "./memory.js";
+import type { FileReading } from "../store/files.js";
+import { checkRange } from "./memory.js";
 import type { ByteSource } from "./types.js";
 
-/** The part of a synchronous access handle that reading needs. */
+/** The part of a synchronous access handle that reading needs. Early browsers promise what others give. */
 interface SyncHandle {
-  getSize(): number;
-  read(buffer: Uint8Array, options: { at: number }): number;
-  close(): void;
+  getSize(): number | Promise<number>;
+  read(buffer: Uint8Array, options: { at: number }): number | Promise<number>;
+  close(): void | Promise<void>;
 }
 
 interface FileHandle {
@@ -22,21 +23,73 @@ interface FileHandle {
 /** Opens the file at `path`, in which slashes separate folders. */
 export async function opfsSource(path: string): Promise<ByteSource> {
   const handle = await find(path);
-  if (typeof handle.createSyncAccessHandle === "function") {
+  const file = await readable(path, () => openReading(handle));
+  const source: ByteSource = {
+    name: path,
+    length: file.size,
+    async read(offset, length) {
+      checkRange(source, offset, length);
+      const bytes = await readable(path, () => file.read(offset, length));
+      if (bytes.length !== length) {
+        const found = offset + bytes.length;
+        throw new RullamaError("source.truncated", `\`${path}\` ended at byte ${found}; ${source.length} were expected`);
+      }
+      return bytes;
+    },
+    close: () => file.close(),
+  };
+  return source;
+}
+
+/** Opens a file for reading, next to any number of other readers. Reads beyond its end give what there is. */
+export async function openReading(handle: FileHandle): Promise<FileReading> {
+  if (sharesReading() && handle.createSyncAccessHandle) {
     try {
-      // Several readers may have the file open, where the browser knows of modes.
-      return syncSource(path, await handle.createSyncAccessHandle({ mode: "read-only" }));
+      return await readHandle(await handle.createSyncAccessHandle({ mode: "read-only" }));
     } catch {
       // Somebody else holds the file; as a blob it can be read all the same.
     }
   }
-  return blobSource(await handle.getFile(), path);
+  return readBlob(await handle.getFile());
+}
+
+/** Whether several synchronous handles may read one file. To ask for that and be ignored would lock others out. */
+function sharesReading(): boolean {
+  const type = (globalThis as { FileSystemSyncAccessHandle?: { prototype: object } }).FileSystemSyncAccessHandle;
+  return type !== undefined && "mode" in type.prototype;
+}
+
+async function readHandle(handle: SyncHandle): Promise<FileReading> {
+  return {
+    size: await handle.getSize(),
+    async read(at, length) {
+      const bytes = new Uint8Array(length);
+      let done = 0;
+      while (done < length) {
+        const read = await handle.read(bytes.subarray(done), { at: at + done });
+        if (read === 0) {
+          break;
+        }
+        done += read;
+      }
+      return bytes.subarray(0, done);
+    },
+    close: () => void handle.close(),
+  };
+}
+
+function readBlob(file: File): FileReading {
+  return {
+    size: file.size,
+    read: async (at, length) => new Uint8Array(await file.slice(at, at + length).arrayBuffer()),
+    close: () => {},
+  };
 }
 
 async function find(path: string): Promise<FileHandle> {
   const folders = path.split("/").filter(Boolean);
   const file = folders.pop();
-  try {
+  return readable(path, async () => {
     if (!file) {
       throw new Error("the name is empty");
     }
@@ -44,32 +97,15 @@ async function find(path: string): Promise<FileHandle> {
     for (const name of folders) {
       folder = await folder.getDirectoryHandle(name);
     }
-    return (await folder.getFileHandle(file)) as FileHandle;
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new RullamaError("source.io", `\`${path}\` cannot be opened in the browser's storage: ${reason}`, { cause });
-  }
+    return folder.getFileHandle(file);
+  });
 }
 
-function syncSource(name: string, handle: SyncHandle): ByteSource {
-  const source: ByteSource = {
-    name,
-    length: handle.getSize(),
-    async read(offset, length) {
-      checkRange(source, offset, length);
-      const bytes = new Uint8Array(length);
-      let done = 0;
-      while (done < length) {
-        const read = handle.read(bytes.subarray(done), { at: offset + done });
-        if (read === 0) {
-          const found = offset + done;
-          throw new RullamaError("source.truncated", `\`${name}\` ended at byte ${found}; ${source.length} were expected`);
-        }
-        done += read;
-      }
-      return bytes;
-    },
-    close: () => handle.close(),
-  };
-  return source;
+async function readable<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RullamaError("source.io", `\`${path}\` cannot be read in the browser's storage: ${reason}`, { cause });
+  }
 }

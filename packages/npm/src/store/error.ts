@@ -10,9 +10,15 @@ export type StoreErrorCode =
   | "storage.missing"
   | "storage.busy"
   | "storage.exists"
-  | "network.failed"
-  | "network.range"
-  | "network.changed"
+  | "source.changed"
+  | "source.connection"
+  | "source.content_range"
+  | "source.io"
+  | "source.out_of_range"
+  | "source.range_ignored"
+  | "source.status"
+  | "option.wrong_type"
+  | "internal"
   | "cancelled";
 
 /** Bytes `offset` up to, but without, `offset + length`. */
@@ -25,9 +31,11 @@ export interface StoreErrorDetails extends ErrorDetails {
   needed?: number;
   /** `storage.quota`: bytes the browser still grants, where it says. */
   free?: number;
+  /** `storage.quota` while a file is replaced: bytes of the one that is kept until the other is whole. */
+  kept?: number;
   /** `storage.corrupt`: which bytes differ from what was stored. */
   damaged?: ByteRange[];
-  /** `network.*`: status of the answer, where there was one. */
+  /** `source.status`: the status that the server answered with. */
   status?: number;
 }
 
@@ -47,12 +55,14 @@ export function cancelled(what: string): StoreError {
   return new StoreError("cancelled", `${what} was cancelled`);
 }
 
-export function quota(file: string, needed: number, free: number | undefined, cause?: unknown): StoreError {
+/** No room for `needed` more bytes of a model; `kept` are those of the file that it is to replace. */
+export function quota(file: string, needed: number, free: number | undefined, { kept, cause }: { kept?: number; cause?: unknown } = {}): StoreError {
   const grants = free === undefined ? "the browser grants no more" : `the browser grants ${bytesText(free)} (${free} bytes)`;
+  const beside = kept === undefined ? "" : `; the stored file, which it is to replace, has ${bytesText(kept)} and is kept until then: delete it first`;
   return new StoreError(
     "storage.quota",
-    `\`${file}\` needs ${bytesText(needed)} (${needed} bytes) more; ${grants}`,
-    free === undefined ? { file, needed } : { file, needed, free },
+    `\`${file}\` needs ${bytesText(needed)} (${needed} bytes) more; ${grants}${beside}`,
+    { file, needed, ...(free === undefined ? {} : { free }), ...(kept === undefined ? {} : { kept }) },
     { cause },
   );
 }

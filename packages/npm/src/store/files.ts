@@ -27,6 +27,8 @@ export interface StoreFiles {
 
 export interface FileWriter {
   size(): Promise<number>;
+  /** Reads; beyond the end, what there is. */
+  read(at: number, length: number): Promise<Uint8Array>;
   write(bytes: Uint8Array, at: number): Promise<void>;
   truncate(size: number): Promise<void>;
   /** Resolves when what was written would survive a crash. */
@@ -36,6 +38,7 @@ export interface FileWriter {
 
 export interface FileReading {
   readonly size: number;
+  /** Reads; beyond the end, what there is. */
   read(at: number, length: number): Promise<Uint8Array>;
   close(): void;
 }

@@ -5,6 +5,7 @@
 // case. A request with `Range` is never compressed, so sizes mean what they say: the first request has one too.
 // Of another origin's headers only some are visible; where Content-Range is not, Content-Length gives the size.
 
+import { contentRange, count, discard, isPassing, isStrong, totalOf, validatorOf } from "../source/wire.js";
 import { StoreError, cancelled } from "./error.js";
 import type { Origin, OriginReply } from "./origin.js";
 import { isDigest } from "./record.js";
@@ -14,19 +15,16 @@ export class Interrupted extends StoreError {
   readonly wait: number | undefined;
 
   constructor(message: string, details: { status?: number } = {}, wait?: number, options?: ErrorOptions) {
-    super("network.failed", message, details, options);
+    super(details.status === undefined ? "source.connection" : "source.status", message, details, options);
     this.wait = wait;
   }
 }
 
 export interface HttpOptions {
   headers?: HeadersInit;
-  /** Whether an ETag of 64 hex digits is the SHA-256 of the file. True unless told. */
-  etagIsHash?: boolean;
   fetch?: typeof fetch;
 }
 
-const BUSY = new Set([408, 425, 429, 500, 502, 503, 504]);
 const LONGEST_WAIT = 60_000;
 
 export class HttpOrigin implements Origin {
@@ -39,10 +37,9 @@ export class HttpOrigin implements Origin {
   }
 
   async open(offset: number, validator: string | undefined, signal: AbortSignal, end?: number): Promise<OriginReply> {
-    const headers = new Headers(this.#options.headers);
+    const headers = headersOf(this.#options.headers);
     headers.set("Range", `bytes=${offset}-${end === undefined ? "" : end - 1}`);
-    const strong = validator !== undefined && !validator.startsWith("W/");
-    if (offset > 0 && strong && isOwnOrigin(this.url)) headers.set("If-Range", validator);
+    if (offset > 0 && validator !== undefined && isStrong(validator) && isOwnOrigin(this.url)) headers.set("If-Range", validator);
 
     const send = this.#options.fetch ?? globalThis.fetch;
     let response: Response;
@@ -55,53 +52,49 @@ export class HttpOrigin implements Origin {
     }
     if (response.status === 206) return this.#partial(response, offset);
     if (response.status === 200) return this.#whole(response);
-    void response.body?.cancel().catch(() => {});
+    void discard(response);
     const status = response.status;
     const message = `${this.url} answered ${status} ${response.statusText}`.trimEnd();
-    if (BUSY.has(status)) throw new Interrupted(message, { status }, retryAfter(response));
-    if (status === 416) throw new StoreError("network.range", `${message}: it has no bytes from ${offset} on`, { status });
-    throw new StoreError("network.failed", message, { status });
+    if (isPassing(status)) throw new Interrupted(message, { status }, retryAfter(response));
+    if (status === 416) throw new StoreError("source.status", `${message}: it has no bytes from ${offset} on`, { status });
+    throw new StoreError("source.status", message, { status });
   }
 
   #partial(response: Response, asked: number): OriginReply {
-    const range = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(response.headers.get("Content-Range") ?? "");
-    const length = numberIn(response.headers.get("Content-Length"));
-    const total = range && range[3] !== "*" ? Number(range[3]) : undefined;
-    return this.#reply(response, range ? Number(range[1]) : asked, total ?? (length === undefined ? undefined : asked + length));
+    const length = count(response.headers.get("Content-Length"));
+    const total = totalOf(response.headers) ?? (length === undefined ? undefined : asked + length);
+    return this.#reply(response, contentRange(response.headers)?.first ?? asked, total);
   }
 
   #whole(response: Response): OriginReply {
     const encoded = response.headers.get("Content-Encoding");
-    const length = encoded && encoded !== "identity" ? undefined : numberIn(response.headers.get("Content-Length"));
+    const length = encoded && encoded !== "identity" ? undefined : count(response.headers.get("Content-Length"));
     return this.#reply(response, 0, length);
   }
 
   #reply(response: Response, offset: number, bytes: number | undefined): OriginReply {
-    const validator = response.headers.get("ETag") ?? response.headers.get("Last-Modified") ?? undefined;
-    const sha256 = digestIn(this.url, response, this.#options.etagIsHash ?? true);
+    const validator = validatorOf(response.headers);
     return {
       offset,
       ...(bytes === undefined ? {} : { bytes }),
       ...(validator === undefined ? {} : { validator }),
-      ...(sha256 === undefined ? {} : { sha256 }),
+      ...digestIn(this.url, response.headers),
       body: response.body ?? new Blob([]).stream(),
     };
   }
 }
 
-/** The SHA-256 an answer promises: in its address (Ollama's blobs), or as its ETag. */
-export function digestIn(url: string, response: { headers: Headers; url?: string }, etagIsHash: boolean): string | undefined {
+/** The SHA-256 an answer promises: in its address (Ollama's blobs), or as a tag that says so or looks like it. */
+function digestIn(url: string, headers: Headers): Pick<OriginReply, "sha256" | "guess"> {
   const named = /sha256(?::|-|%3a)([0-9a-f]{64})(?![0-9a-f])/i.exec(url);
-  if (named) return named[1]!.toLowerCase();
+  if (named) return { sha256: named[1]!.toLowerCase() };
   // Hugging Face says the digest of a large file here, and proxies of it pass it on.
-  const linked = digestOfEtag(response.headers.get("X-Linked-ETag"));
-  if (linked) return linked.digest;
-  const tag = digestOfEtag(response.headers.get("ETag"));
-  if (!tag) return undefined;
-  if (tag.labelled) return tag.digest;
-  // Its CDN answers with another hash of the same length as ETag, the one its Xet storage is keyed by.
-  const xet = /\/xet-bridge/.test(response.url ?? "") || response.headers.get("X-Xet-Hash") !== null;
-  return etagIsHash && !xet ? tag.digest : undefined;
+  const linked = digestOfEtag(headers.get("X-Linked-ETag"));
+  if (linked) return { sha256: linked.digest };
+  const tag = digestOfEtag(headers.get("ETag"));
+  if (!tag) return {};
+  // Some servers tag files with another hash of the same length.
+  return tag.labelled ? { sha256: tag.digest } : { guess: tag.digest };
 }
 
 function digestOfEtag(etag: string | null): { digest: string; labelled: boolean } | undefined {
@@ -111,12 +104,17 @@ function digestOfEtag(etag: string | null): { digest: string; labelled: boolean 
 }
 
 function retryAfter(response: Response): number | undefined {
-  const seconds = numberIn(response.headers.get("Retry-After"));
+  const seconds = count(response.headers.get("Retry-After"));
   return seconds === undefined ? undefined : Math.min(seconds * 1000, LONGEST_WAIT);
 }
 
-function numberIn(text: string | null): number | undefined {
-  return text !== null && /^\d+$/.test(text.trim()) ? Number(text) : undefined;
+/** Headers as a list of their own. Those of a caller may be none. */
+export function headersOf(headers: HeadersInit | undefined): Headers {
+  try {
+    return new Headers(headers);
+  } catch (cause) {
+    throw new StoreError("option.wrong_type", `\`headers\` are no headers: ${cause instanceof Error ? cause.message : String(cause)}`, {}, { cause });
+  }
 }
 
 function isOwnOrigin(url: string): boolean {

@@ -1,7 +1,7 @@
 // Locks that tabs of one origin share, so that one downloads while the others wait, and nothing is removed
 // under a reader.
 
-import { cancelled } from "./error.js";
+import { StoreError, cancelled } from "./error.js";
 
 export type LockMode = "exclusive" | "shared";
 export type Release = () => void;
@@ -38,7 +38,7 @@ export class WebLocks implements StoreLocks {
     return new Promise((resolve, reject) => {
       navigator.locks
         .request(name, { mode, ifAvailable: true }, (lock) => lock ? hold(resolve) : resolve(undefined))
-        .catch(reject);
+        .catch((error: unknown) => reject(refused(error)));
     });
   }
 
@@ -46,9 +46,13 @@ export class WebLocks implements StoreLocks {
     return new Promise((resolve, reject) => {
       navigator.locks
         .request(name, signal ? { mode, signal } : { mode }, () => hold(resolve))
-        .catch((error: unknown) => reject(signal?.aborted ? cancelled("waiting for another tab") : error));
+        .catch((error: unknown) => reject(signal?.aborted ? cancelled("waiting for another tab") : refused(error)));
     });
   }
+}
+
+function refused(cause: unknown): StoreError {
+  return new StoreError("storage.unavailable", `the browser refuses its locks: ${String(cause)}`, {}, { cause });
 }
 
 function hold(resolve: (release: Release) => void): Promise<void> {

@@ -1,9 +1,9 @@
 // Files of the origin's private file system (OPFS).
 //
 // Writing goes through sync access handles, which exist in dedicated workers only: they write in place, where the
-// streams of a window copy the whole file first. Reading goes through them where several may be open at once
-// (mode "read-only"), and through `Blob` slices where not, which every thread may do.
+// streams of a window copy the whole file first.
 
+import { openReading } from "../source/opfs.js";
 import { StoreError, quota } from "./error.js";
 import type { FileReading, FileWriter, StoreFiles, StoreSpace } from "./files.js";
 
@@ -18,7 +18,7 @@ interface SyncHandle {
   close(): void | Promise<void>;
 }
 interface SyncFileHandle {
-  createSyncAccessHandle?(options?: { mode: "read-only" | "readwrite" }): Promise<SyncHandle>;
+  createSyncAccessHandle?(): Promise<SyncHandle>;
   move?(name: string): Promise<void>;
 }
 
@@ -45,11 +45,13 @@ export class OpfsFiles implements StoreFiles {
   }
 
   async list(): Promise<string[]> {
-    const names: string[] = [];
-    for await (const [name, handle] of this.#folder.entries()) {
-      if (handle.kind === "file") names.push(name);
-    }
-    return names;
+    return this.#translate(this.#folder.name, async () => {
+      const names: string[] = [];
+      for await (const [name, handle] of this.#folder.entries()) {
+        if (handle.kind === "file") names.push(name);
+      }
+      return names;
+    });
   }
 
   async size(name: string): Promise<number | undefined> {
@@ -57,11 +59,12 @@ export class OpfsFiles implements StoreFiles {
   }
 
   async readText(name: string): Promise<string | undefined> {
-    return (await this.#find(name))?.text();
+    const file = await this.#find(name);
+    return file && this.#translate(name, () => file.text());
   }
 
   async writeText(name: string, text: string): Promise<void> {
-    await this.#translate(name, async () => {
+    const write = async () => {
       const handle = await this.#folder.getFileHandle(name, { create: true });
       if (typeof handle.createWritable === "function") {
         // A stream writes to a copy and replaces the file when closed, so a crash leaves the old text.
@@ -79,7 +82,8 @@ export class OpfsFiles implements StoreFiles {
       } finally {
         await writer.close();
       }
-    });
+    };
+    await this.#translate(name, write, text.length);
   }
 
   async openWrite(name: string): Promise<FileWriter> {
@@ -92,10 +96,14 @@ export class OpfsFiles implements StoreFiles {
     });
     return {
       size: async () => handle.getSize(),
+      read: (at, length) => this.#translate(name, async () => {
+        const bytes = new Uint8Array(length);
+        return bytes.subarray(0, await handle.read(bytes, { at }));
+      }),
       write: (bytes, at) => this.#translate(name, async () => {
         const written = await handle.write(bytes, { at });
         if (written !== bytes.length) throw new DOMException(`${written} of ${bytes.length} bytes written`, "QuotaExceededError");
-      }),
+      }, bytes.length),
       truncate: (size) => this.#translate(name, async () => handle.truncate(size)),
       flush: () => this.#translate(name, async () => handle.flush()),
       close: async () => handle.close(),
@@ -104,8 +112,8 @@ export class OpfsFiles implements StoreFiles {
 
   async openRead(name: string): Promise<FileReading> {
     return this.#translate(name, async () => {
-      const file = await this.#folder.getFileHandle(name);
-      return sharesReading() ? readHandle(file as SyncFileHandle) : readBlob(await file.getFile());
+      const file = await openReading(await this.#folder.getFileHandle(name));
+      return { size: file.size, read: (at, length) => this.#translate(name, () => file.read(at, length)), close: () => file.close() };
     });
   }
 
@@ -134,8 +142,9 @@ export class OpfsFiles implements StoreFiles {
 
   async space(): Promise<StoreSpace> {
     const storage = navigator.storage;
-    const { usage, quota: granted } = (await storage.estimate?.()) ?? {};
-    const persisted = (await storage.persisted?.()) ?? false;
+    // A browser that does not say is no reason to fail.
+    const { usage, quota: granted } = (await storage.estimate?.().catch(() => undefined)) ?? {};
+    const persisted = (await storage.persisted?.().catch(() => undefined)) ?? false;
     return {
       ...(usage === undefined ? {} : { usage }),
       ...(granted === undefined ? {} : { quota: granted }),
@@ -153,41 +162,15 @@ export class OpfsFiles implements StoreFiles {
     }
   }
 
-  async #translate<T>(name: string, work: () => Promise<T>): Promise<T> {
+  /** Does `work`, which may write `needed` more bytes to `name`. */
+  async #translate<T>(name: string, work: () => Promise<T>, needed = 0): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (nameOf(error) === "QuotaExceededError") throw quota(name, 0, (await this.space()).free, error);
+      if (nameOf(error) === "QuotaExceededError") throw quota(name, needed, (await this.space()).free, { cause: error });
       throw translated(name, error);
     }
   }
-}
-
-/** Whether several sync access handles may read one file. Asking and being ignored would lock others out. */
-function sharesReading(): boolean {
-  const type = (globalThis as { FileSystemSyncAccessHandle?: { prototype: object } }).FileSystemSyncAccessHandle;
-  return type !== undefined && "mode" in type.prototype;
-}
-
-async function readHandle(file: SyncFileHandle): Promise<FileReading> {
-  const handle = await file.createSyncAccessHandle!({ mode: "read-only" });
-  return {
-    size: await handle.getSize(),
-    read: async (at, length) => {
-      const bytes = new Uint8Array(length);
-      const got = await handle.read(bytes, { at });
-      return bytes.subarray(0, got);
-    },
-    close: () => void handle.close(),
-  };
-}
-
-function readBlob(file: File): FileReading {
-  return {
-    size: file.size,
-    read: async (at, length) => new Uint8Array(await file.slice(at, at + length).arrayBuffer()),
-    close: () => {},
-  };
 }
 
 function translated(name: string, error: unknown): unknown {

@@ -10,6 +10,8 @@ export interface OriginReply {
   validator?: string;
   /** The digest the whole file should have, where the origin says. */
   sha256?: string;
+  /** What may be that digest, and may be something else. */
+  guess?: string;
   body: ReadableStream<Uint8Array>;
 }
 

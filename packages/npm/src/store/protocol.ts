@@ -1,9 +1,8 @@
 // What a window and the worker that writes for it say to each other.
 //
-// Only work that needs a worker crosses: writing, and hashing that would freeze a page. `serveStore` answers on any
-// port, so an engine's worker can do this work beside its own.
+// Only work that needs a worker crosses: writing, and hashing that would freeze a page.
 
-import { RullamaError } from "../errors.js";
+import { toSent } from "../errors.js";
 import { StoreError } from "./error.js";
 import type { StoreErrorCode, StoreErrorDetails } from "./error.js";
 import type { StoreProgress } from "./progress.js";
@@ -91,13 +90,9 @@ function run(
 }
 
 export function plain(error: unknown): PlainError {
-  if (error instanceof RullamaError) {
-    return { code: error.code, message: error.message, details: error instanceof StoreError ? error.details : {} };
-  }
-  // A TypeError or the like: our caller's mistake or ours, told as it is.
-  return { code: "", message: error instanceof Error ? `${error.name}: ${error.message}` : String(error), details: {} };
+  return toSent(error);
 }
 
-export function revived({ code, message, details }: PlainError): Error {
-  return code === "" ? new Error(message) : new StoreError(code as StoreErrorCode, message, details);
+export function revived({ code, message, details }: PlainError): StoreError {
+  return new StoreError(code as StoreErrorCode, message, details);
 }

@@ -1,23 +1,7 @@
 // SHA-256 that can stop and go on: WebCrypto digests only what is whole in memory, and a model is not.
 //
-// The state between two blocks is eight words. The store keeps it for every part of a file, which serves
-// twice: a download resumes without reading again what is stored, and a damaged part is found by hashing
-// that part alone, from the state before it to the state after it.
-
-/** A hash in progress. Another implementation (wasm, say) may stand in for `Sha256`. */
-export interface Hasher {
-  update(bytes: Uint8Array): void;
-  /** The digest of what came so far, as hex digits. The hash may go on afterwards. */
-  hex(): string;
-  /** All that is needed to go on later, as hex digits: eight words, then the bytes of an unfinished block. */
-  state(): string;
-}
-
-export interface HashMaker {
-  start(): Hasher;
-  /** Goes on from `state`, which was taken after `length` bytes. */
-  resume(state: string, length: number): Hasher;
-}
+// The state between two blocks is eight words. The store keeps it for every part of a file, so that a download resumes
+// without reading again what is stored.
 
 const BLOCK = 64;
 const STATE_DIGITS = 64;
@@ -41,7 +25,7 @@ const ROUND = Int32Array.of(
 // One schedule for all hashers: a block is finished before anything else can run.
 const schedule = new Int32Array(64);
 
-export class Sha256 implements Hasher {
+export class Sha256 {
   readonly #words: Int32Array;
   readonly #block = new Uint8Array(BLOCK);
   #filled = 0;
@@ -51,6 +35,7 @@ export class Sha256 implements Hasher {
     this.#words = Int32Array.from(words);
   }
 
+  /** Goes on from `state`, which was taken after `length` bytes. */
   static resume(state: string, length: number): Sha256 {
     if (!isState(state, length)) throw new TypeError(`not a SHA-256 state after ${length} bytes`);
     const bytes = fromHex(state);
@@ -95,19 +80,16 @@ export class Sha256 implements Hasher {
     return bigEndian(words);
   }
 
+  /** The digest of what came so far, as hex digits. The hash may go on afterwards. */
   hex(): string {
     return toHex(this.digest());
   }
 
+  /** All that is needed to go on later, as hex digits: eight words, then the bytes of an unfinished block. */
   state(): string {
     return toHex(bigEndian(this.#words)) + toHex(this.#block.subarray(0, this.#filled));
   }
 }
-
-export const sha256: HashMaker = {
-  start: () => new Sha256(),
-  resume: (state, length) => Sha256.resume(state, length),
-};
 
 /** Whether `text` can be the state after `length` bytes. */
 export function isState(text: unknown, length: number): text is string {

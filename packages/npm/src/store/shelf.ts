@@ -1,11 +1,14 @@
 // One stored file as it lies on disk: its bytes and the record beside them, found, described and removed together.
 
-import { StoreError } from "./error.js";
+import { StoreError, hasCode, quota } from "./error.js";
 import type { StoreFiles } from "./files.js";
-import { filesOf, keyOf, nameOfKey } from "./names.js";
+import { PLACES, filesBeside, filesOf, keyOf, nameOfKey } from "./names.js";
+import type { FileNames } from "./names.js";
 import { parseRecord } from "./record.js";
 import type { StoreRecord } from "./record.js";
 import type { StoredModel } from "./types.js";
+
+export interface Stored { record: StoreRecord; data: string; size: number }
 
 export class Shelf {
   readonly #files: StoreFiles;
@@ -15,29 +18,47 @@ export class Shelf {
   }
 
   async record(key: string): Promise<StoreRecord | undefined> {
-    const text = await this.#files.readText(filesOf(key).record);
+    return this.recordAt(filesOf(key).record);
+  }
+
+  async recordAt(file: string): Promise<StoreRecord | undefined> {
+    const text = await this.#files.readText(file);
     return text === undefined ? undefined : parseRecord(text);
   }
 
+  /** How far the file is that somebody is writing. */
+  async writing(key: string): Promise<StoreRecord | undefined> {
+    return (await this.recordAt(filesBeside(key).record)) ?? (await this.record(key));
+  }
+
   async write(key: string, record: StoreRecord): Promise<void> {
-    await this.#files.writeText(filesOf(key).record, JSON.stringify(record));
+    await writeRecord(this.#files, filesOf(key).record, record);
   }
 
   /** The file that holds the bytes. A browser that cannot rename leaves a whole file under the name of a part. */
-  async data(key: string): Promise<{ name: string; size: number } | undefined> {
-    const { whole, part } = filesOf(key);
-    for (const name of [whole, part]) {
-      const size = await this.#files.size(name);
-      if (size !== undefined) return { name, size };
+  async data(key: string, record: StoreRecord | undefined): Promise<{ name: string; size: number } | undefined> {
+    for (const place of record ? [record.place ?? ""] : PLACES) {
+      const { whole, part } = filesOf(key, place);
+      for (const name of [whole, part]) {
+        const size = await this.#files.size(name);
+        if (size !== undefined) return { name, size };
+      }
     }
     return undefined;
   }
 
-  /** The record and file of a model that is all there; throws `storage.missing` when it is not. */
+  /** A model that is all there; undefined when it is not. */
+  async whole(key: string): Promise<Stored | undefined> {
+    const record = await this.record(key);
+    const data = record?.complete ? await this.data(key, record) : undefined;
+    return record && data && data.size === record.stored ? { record, data: data.name, size: data.size } : undefined;
+  }
+
+  /** The record and file of a model that was all there once; throws `storage.missing` when it is not. */
   async complete(name: string): Promise<{ record: StoreRecord; data: string }> {
     const key = keyOf(name);
     const record = await this.record(key);
-    const data = await this.data(key);
+    const data = await this.data(key, record);
     if (!record || !data) throw new StoreError("storage.missing", `\`${name}\` is not stored`, { file: name });
     if (!record.complete) {
       const total = record.bytes === undefined ? "" : ` of ${record.bytes}`;
@@ -48,7 +69,7 @@ export class Shelf {
 
   async describe(key: string): Promise<StoredModel | undefined> {
     const record = await this.record(key);
-    const data = await this.data(key);
+    const data = await this.data(key, record);
     if (record) return describe(record, data?.size ?? 0);
     if (!data) return undefined;
     // Bytes whose record is lost: shown, so that they can be deleted.
@@ -64,10 +85,42 @@ export class Shelf {
 
   /** Data first: a record without data is seen for what it is, data without a record keeps its room. */
   async remove(key: string): Promise<void> {
-    const { whole, part, record } = filesOf(key);
+    for (const place of PLACES) await this.#removeData(filesOf(key, place));
+    await this.#files.remove(filesOf(key).record);
+    await this.#files.remove(filesBeside(key).record);
+  }
+
+  /** Removes one of the files that a model may have, and its record. */
+  async removeAt(names: FileNames): Promise<void> {
+    await this.#removeData(names);
+    await this.#files.remove(names.record);
+  }
+
+  /** Puts a whole file that was written to `names` in the stead of the one that was there. */
+  async replace(key: string, record: StoreRecord, names: FileNames): Promise<void> {
+    const { place: _, ...rest } = record;
+    // One write decides it. What a crash leaves behind it is removed with the next file that is replaced, or with this one.
+    await this.write(key, names.place === "" ? rest : { ...rest, place: names.place });
+    const old = filesBeside(key, names.place);
+    await this.#removeData(old);
+    await this.#files.remove(old.record);
+  }
+
+  async #removeData({ whole, part }: FileNames): Promise<void> {
     await this.#files.remove(whole);
     await this.#files.remove(part);
-    await this.#files.remove(record);
+  }
+}
+
+/** Writes a record. A disk that is full even for that lacks what the model still needs, too. */
+export async function writeRecord(files: StoreFiles, file: string, record: StoreRecord): Promise<void> {
+  const text = JSON.stringify(record);
+  try {
+    await files.writeText(file, text);
+  } catch (error) {
+    if (!hasCode(error, "storage.quota")) throw error;
+    const needed = text.length + (record.bytes ?? record.stored) - record.stored;
+    throw quota(record.name, needed, (await files.space()).free, { cause: error });
   }
 }
 

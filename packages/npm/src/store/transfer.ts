@@ -5,16 +5,19 @@
 // last one written, so nothing is fetched twice but what the browser had buffered and dropped; after a crash, at most
 // the last second is.
 
+import { Watch } from "../source/wire.js";
+import { blockDigest } from "./blocks.js";
 import { StoreError, cancelled, hasCode, quota } from "./error.js";
 import type { FileWriter, StoreFiles } from "./files.js";
 import { Interrupted } from "./http-origin.js";
-import { filesOf } from "./names.js";
+import type { FileNames } from "./names.js";
 import type { Origin, OriginReply } from "./origin.js";
 import type { OnProgress } from "./progress.js";
 import { ProgressMeter } from "./progress.js";
 import type { StoreRecord } from "./record.js";
-import { restart, rollBack } from "./record.js";
-import type { HashMaker, Hasher } from "./sha256.js";
+import { blockBytes, restart, rollBack } from "./record.js";
+import { Sha256 } from "./sha256.js";
+import { writeRecord } from "./shelf.js";
 
 export interface TransferPolicy {
   /** Tries in a row that may bring no byte. */
@@ -23,7 +26,7 @@ export interface TransferPolicy {
   delay: number;
   /** Longest wait. */
   longestDelay: number;
-  /** A connection that gives nothing for this long counts as broken. */
+  /** A connection that gives nothing for this long, not even an answer, counts as broken. */
   stall: number;
   /** Longest time between two records. */
   checkpoint: number;
@@ -33,13 +36,15 @@ export const PATIENT: TransferPolicy = { retries: 6, delay: 500, longestDelay: 1
 
 export interface TransferJob {
   files: StoreFiles;
-  hash: HashMaker;
-  key: string;
+  /** What it is written to. */
+  names: FileNames;
   /** What is stored so far. Changed as the transfer goes on. */
   record: StoreRecord;
   origin: Origin;
   /** What the caller knows of the file; the origin must agree. */
   expected: { sha256?: string; bytes?: number };
+  /** Bytes of a stored file that this one is to replace. */
+  kept?: number;
   policy: TransferPolicy;
   signal: AbortSignal;
   onProgress?: OnProgress;
@@ -50,8 +55,8 @@ const MOST_CHANGES = 3;
 
 /** Fetches what is missing, checks the whole and marks it complete. Throws with everything kept for resuming. */
 export async function transfer(job: TransferJob): Promise<void> {
-  const names = filesOf(job.key);
-  // A whole file is looked for first, so one that is being replaced must go before the record calls the new one whole.
+  const { names } = job;
+  // A whole file is looked for first, so one that lies there must go before the record calls the new one whole.
   await job.files.remove(names.whole);
   const writer = await job.files.openWrite(names.part);
   const work = new Transfer(job, writer);
@@ -71,24 +76,29 @@ class Transfer {
   readonly #writer: FileWriter;
   readonly #record: StoreRecord;
   readonly #meter: ProgressMeter;
-  #hasher: Hasher;
+  /** What there is of the block that is not full yet. */
+  readonly #block: Uint8Array;
+  #hasher = new Sha256();
   #recorded = performance.now();
   #changes = 0;
   #noRanges = false;
   #promised: string | undefined;
+  #guess: string | undefined;
 
   constructor(job: TransferJob, writer: FileWriter) {
     this.#job = job;
     this.#writer = writer;
     this.#record = job.record;
     this.#meter = new ProgressMeter("download", job.record.name, job.onProgress);
-    this.#hasher = job.hash.start();
+    this.#block = new Uint8Array(blockBytes(job.record));
     this.#promised = job.expected.sha256 ?? job.record.sha256;
   }
 
   async resume(): Promise<void> {
     // A disk that lost the end of the file takes the record back with it.
-    rollBack(this.#record, await this.#writer.size());
+    const record = this.#record;
+    rollBack(record, await this.#writer.size());
+    if (!(await this.#endIsIntact())) rollBack(record, record.stored - 1);
     this.#continueHash();
     this.#meter.at(this.#record.stored, this.#record.bytes);
   }
@@ -126,8 +136,12 @@ class Transfer {
         { file: record.name },
       );
     }
-    record.proof = this.#promised === undefined ? "size" : "sha256";
+    const rest = record.stored % this.#block.length;
+    const last = rest === 0 ? [] : [await blockDigest(this.#block.subarray(0, rest))];
+    // A guess that fails was no digest: whoever tells the size only vouches for that.
+    record.proof = (this.#promised ?? this.#guess) === digest ? "sha256" : "size";
     record.sha256 = digest;
+    record.blocks.push(...last);
     record.complete = true;
     await this.#checkpoint();
     this.#meter.at(record.stored, record.bytes);
@@ -138,31 +152,32 @@ class Transfer {
   }
 
   async #fetchOnce(): Promise<void> {
-    const request = new AbortController();
-    const stop = () => request.abort();
-    const { signal } = this.#job;
-    if (signal.aborted) throw cancelled(`storing \`${this.#record.name}\``);
-    signal.addEventListener("abort", stop, { once: true });
+    const { signal, policy } = this.#job;
+    const { name } = this.#record;
+    if (signal.aborted) throw cancelled(`storing \`${name}\``);
+    const watch = new Watch(policy.stall, signal);
     try {
-      const reply = await this.#open(request.signal);
-      if (reply) await this.#take(reply);
+      const reply = await this.#open(watch);
+      watch.alive();
+      if (reply) await this.#take(reply, watch);
     } catch (error) {
-      if (signal.aborted) throw cancelled(`storing \`${this.#record.name}\``);
+      if (signal.aborted) throw cancelled(`storing \`${name}\``);
+      // What the disk says is told as it is, however long it took.
+      const broken = !(error instanceof StoreError) || error instanceof Interrupted || error.code === "cancelled";
+      if (watch.silent && broken) throw new Interrupted(`no byte of \`${name}\` came for ${policy.stall / 1000} s`, {}, undefined, { cause: error });
       throw error;
     } finally {
-      signal.removeEventListener("abort", stop);
-      // Ends the connection wherever the body was left unread.
-      request.abort();
+      watch.end();
     }
   }
 
   /** Asks for the rest; undefined when the answer was of no use and the next one will start at 0. */
-  async #open(signal: AbortSignal): Promise<OriginReply | undefined> {
+  async #open(watch: Watch): Promise<OriginReply | undefined> {
     const { origin } = this.#job;
     const record = this.#record;
     let reply: OriginReply;
     try {
-      reply = await origin.open(record.stored, record.validator, signal);
+      reply = await watch.race(origin.open(record.stored, record.validator, watch.signal));
     } catch (error) {
       // Nothing lies past the stored bytes: the file has become shorter.
       if (record.stored > 0 && error instanceof StoreError && error.details.status === 416) return this.#changed();
@@ -174,7 +189,7 @@ class Transfer {
     }
     if (reply.offset !== record.stored) {
       if (reply.offset !== 0) {
-        throw new StoreError("network.range", `asked for \`${record.name}\` from byte ${record.stored} on, the server answered from byte ${reply.offset} on`, { file: record.name });
+        throw new StoreError("source.content_range", `asked for \`${record.name}\` from byte ${record.stored} on, the server answered from byte ${reply.offset} on`, { file: record.name });
       }
       // The server knows no ranges. The unchanged bytes come again, and are written again.
       this.#noRanges = true;
@@ -194,51 +209,40 @@ class Transfer {
       this.#promised = reply.sha256;
       record.sha256 = reply.sha256;
     }
+    this.#guess = reply.guess;
     if (expected.bytes !== undefined && record.bytes !== undefined && expected.bytes !== record.bytes) {
-      throw new StoreError("network.changed", `\`${record.name}\` has ${record.bytes} bytes on its server; ${expected.bytes} were expected`, { file: record.name });
+      throw new StoreError("source.changed", `\`${record.name}\` has ${record.bytes} bytes on its server; ${expected.bytes} were expected`, { file: record.name });
     }
     if (record.bytes === undefined && expected.bytes !== undefined) record.bytes = expected.bytes;
     if (record.bytes === undefined) {
+      // Where nobody tells the size, a guess has to be right.
+      this.#promised ??= this.#guess;
       if (this.#promised !== undefined) return;
-      throw new StoreError("network.failed", `the server tells neither size nor SHA-256 of \`${record.name}\`, so a half file could not be told from a whole one`, { file: record.name });
+      throw new StoreError("source.content_range", `the server tells neither size nor SHA-256 of \`${record.name}\`, so a half file could not be told from a whole one`, { file: record.name });
     }
     const needed = record.bytes - record.stored;
     const { free } = await files.space();
+    const { kept } = this.#job;
     // What lies on disk past the stored bytes will be written over and needs no room of its own.
     const reusable = Math.max(0, (await this.#writer.size()) - record.stored);
-    if (free !== undefined && needed - reusable > free) throw quota(record.name, needed, free);
+    if (free !== undefined && needed - reusable > free) throw quota(record.name, needed, free, kept === undefined ? {} : { kept });
   }
 
-  async #take(reply: OriginReply): Promise<void> {
-    const { policy, signal } = this.#job;
+  async #take(reply: OriginReply, watch: Watch): Promise<void> {
     const record = this.#record;
     const reader = reply.body.getReader();
-    // Cancelling the reader ends a pending read, also in streams that do not notice the abort of their request.
-    let reason: StoreError | undefined;
-    const stop = (error: StoreError) => {
-      reason ??= error;
-      void reader.cancel().catch(() => {});
-    };
-    const abort = () => stop(cancelled(`storing \`${record.name}\``));
-    signal.addEventListener("abort", abort, { once: true });
-    let heard = performance.now();
-    const watch = setInterval(() => {
-      if (performance.now() - heard > policy.stall) stop(new Interrupted(`no byte of \`${record.name}\` came for ${policy.stall / 1000} s`));
-    }, policy.stall / 4);
     try {
       for (;;) {
-        const { done, value } = await reader.read();
-        if (reason) throw reason;
+        const { done, value } = await watch.race(reader.read());
         if (done) break;
         await this.#append(value);
-        heard = performance.now();
+        watch.alive();
       }
     } catch (cause) {
+      // Ends a read that is still waiting, in streams that do not notice the end of their request.
+      void reader.cancel().catch(() => {});
       if (cause instanceof StoreError) throw cause;
-      throw reason ?? new Interrupted(`the connection broke after ${record.stored} bytes of \`${record.name}\`: ${cause instanceof Error ? cause.message : String(cause)}`, {}, undefined, { cause });
-    } finally {
-      clearInterval(watch);
-      signal.removeEventListener("abort", abort);
+      throw new Interrupted(`the connection broke after ${record.stored} bytes of \`${record.name}\`: ${cause instanceof Error ? cause.message : String(cause)}`, {}, undefined, { cause });
     }
     // Where the server never told the size, the promised hash tells whether this was the end.
     record.bytes ??= record.stored;
@@ -250,16 +254,20 @@ class Transfer {
   async #append(bytes: Uint8Array): Promise<void> {
     const record = this.#record;
     if (record.bytes !== undefined && record.stored + bytes.length > record.bytes) {
-      throw new StoreError("network.failed", `the server sent more than the ${record.bytes} bytes it had told for \`${record.name}\``, { file: record.name });
+      throw new StoreError("source.content_range", `the server sent more than the ${record.bytes} bytes it had told for \`${record.name}\``, { file: record.name });
     }
     for (let at = 0; at < bytes.length; ) {
-      const room = record.partBytes - (record.stored % record.partBytes);
-      const piece = bytes.subarray(at, at + room);
+      const filled = record.stored % this.#block.length;
+      const piece = bytes.subarray(at, at + this.#block.length - filled);
       await this.#write(piece);
+      this.#block.set(piece, filled);
+      const digest = filled + piece.length === this.#block.length ? await blockDigest(this.#block) : undefined;
+      // From here to the checkpoint nothing is awaited: the record and its hashes speak of the same bytes.
       this.#hasher.update(piece);
       record.stored += piece.length;
       at += piece.length;
-      if (piece.length === room) {
+      if (digest !== undefined) record.blocks.push(digest);
+      if (record.stored % record.partBytes === 0) {
         record.parts.push(this.#hasher.state());
         await this.#checkpoint();
       }
@@ -274,14 +282,16 @@ class Transfer {
       await this.#writer.write(bytes, record.stored);
     } catch (error) {
       if (!hasCode(error, "storage.quota")) throw error;
-      const { free } = await this.#job.files.space();
-      throw quota(record.name, (record.bytes ?? record.stored + bytes.length) - record.stored, free, error);
+      const { files, kept } = this.#job;
+      const { free } = await files.space();
+      const needed = (record.bytes ?? record.stored + bytes.length) - record.stored;
+      throw quota(record.name, needed, free, { cause: error, ...(kept === undefined ? {} : { kept }) });
     }
   }
 
   #cannotResume(cause: Interrupted): StoreError {
     const { name } = this.#record;
-    return new StoreError("network.range", `the connection broke again and again, and the server of \`${name}\` cannot go on where it stopped: ${cause.message}`, { file: name }, { cause });
+    return new StoreError("source.range_ignored", `the connection broke again and again, and the server of \`${name}\` cannot go on where it stopped: ${cause.message}`, { file: name }, { cause });
   }
 
   async #changed(): Promise<undefined> {
@@ -289,7 +299,7 @@ class Transfer {
     this.#changes++;
     await this.#restart();
     if (this.#changes > MOST_CHANGES) {
-      throw new StoreError("network.changed", `\`${name}\` changed on its server ${this.#changes} times while it was fetched`, { file: name });
+      throw new StoreError("source.changed", `\`${name}\` changed on its server ${this.#changes} times while it was fetched`, { file: name });
     }
   }
 
@@ -303,16 +313,30 @@ class Transfer {
   }
 
   #continueHash(): void {
-    const { hash } = this.#job;
     const { state, stored } = this.#record;
-    this.#hasher = state === undefined ? hash.start() : hash.resume(state, stored);
+    this.#hasher = state === undefined ? new Sha256() : Sha256.resume(state, stored);
+  }
+
+  /** Whether the bytes since the last full part are as they were written; those of its last block are needed again. */
+  async #endIsIntact(): Promise<boolean> {
+    const { stored, partBytes, parts, state } = this.#record;
+    const start = parts.length * partBytes;
+    if (start === stored) return true;
+    const before = parts.at(-1);
+    const hasher = before === undefined ? new Sha256() : Sha256.resume(before, start);
+    for (let at = start; at < stored; at += this.#block.length) {
+      const bytes = await this.#writer.read(at, Math.min(this.#block.length, stored - at));
+      hasher.update(bytes);
+      this.#block.set(bytes);
+    }
+    return hasher.state() === state;
   }
 
   async #checkpoint(): Promise<void> {
     const record = this.#record;
     await this.#writer.flush();
     if (record.stored > 0) record.state = this.#hasher.state();
-    await this.#job.files.writeText(filesOf(this.#job.key).record, JSON.stringify(record));
+    await writeRecord(this.#job.files, this.#job.names.record, record);
     this.#recorded = performance.now();
   }
 }
@@ -327,7 +351,7 @@ function backOff(policy: TransferPolicy, tries: number): number {
   return Math.min(policy.delay * 2 ** (tries - 1), policy.longestDelay) * (0.75 + Math.random() / 2);
 }
 
-export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(cancelled("waiting"));
     const stop = () => {

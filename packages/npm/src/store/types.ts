@@ -29,16 +29,20 @@ export interface WorkOptions {
 }
 
 export interface DownloadOptions extends WorkOptions {
-  /** What to call it; the last piece of the address unless told. For one address only. */
+  /**
+   * What to call it. For one address only. Unless told, the last piece of the address; where a file from elsewhere has that
+   * name, host and folders stand in brackets behind it.
+   */
   name?: string;
   /** The digest it must have, as 64 hex digits. For one address only. */
   sha256?: string;
   /** The size it must have. For one address only. */
   bytes?: number;
   headers?: HeadersInit;
-  /** Whether an ETag of 64 hex digits is the file's SHA-256. True unless told. */
-  etagIsHash?: boolean;
-  /** Fetch again, even when a file of that name is stored. */
+  /**
+   * Fetch what is there now, in place of a stored file of that name, which is kept until the new one is whole. Nothing is
+   * fetched where the server's ETag or date shows that the stored one is the same. Waits while the stored one is being read.
+   */
   replace?: boolean;
 }
 
@@ -46,7 +50,13 @@ export interface ImportOptions extends WorkOptions {
   /** What to call it; a `File`'s own name unless told. */
   name?: string;
   sha256?: string;
+  /** Store it in place of another file of that name, which is kept until this one is whole. */
   replace?: boolean;
+}
+
+export interface SourceOptions {
+  /** Told how much has been checked. Each byte is when it is first read. */
+  onProgress?: OnProgress;
 }
 
 export interface VerifyOptions extends WorkOptions {
@@ -66,8 +76,8 @@ export interface Verification {
 /**
  * Model files kept by the browser.
  *
- * Every failure is a `RullamaError` with a code: `storage.quota`, `storage.unavailable`, `storage.corrupt`,
- * `storage.missing`, `storage.busy`, `storage.exists`, `network.failed`, `network.range`, `network.changed`, `cancelled`.
+ * Every failure is a `RullamaError` with a code: `storage.quota`, `storage.unavailable`, `storage.corrupt`, `storage.missing`,
+ * `storage.busy`, `storage.exists`, those of servers and files that begin with `source.`, `option.wrong_type`, `cancelled`.
  */
 export interface ModelStore {
   /** Everything stored, whole or not, by name. */
@@ -78,8 +88,11 @@ export interface ModelStore {
   download(urls: readonly (string | URL)[], options?: DownloadOptions): Promise<StoredModel[]>;
   /** Stores a file from the user's disk. */
   import(blob: Blob, options?: ImportOptions): Promise<StoredModel>;
-  /** Opens a complete file for reading. It cannot be deleted, in any tab, until the source is closed. */
-  source(name: string): Promise<ByteSource>;
+  /**
+   * Opens a complete file for reading. It cannot be deleted, in any tab, until the source is closed. What is read is compared
+   * with what was stored; a read throws `storage.corrupt` when it differs.
+   */
+  source(name: string, options?: SourceOptions): Promise<ByteSource>;
   /** Reads the whole file and compares it with what was stored; throws `storage.corrupt` when it differs. */
   verify(name: string, options?: VerifyOptions): Promise<Verification>;
   /** A complete file as a `File`, for saving it elsewhere. */

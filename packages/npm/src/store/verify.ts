@@ -1,108 +1,88 @@
-// Checking what is stored, and fetching again only what is damaged.
+// Checking a stored file as a whole, and fetching again only what is damaged.
 //
-// The record holds the hash state at the end of every part. Each part is hashed from the recorded state before it
-// and must arrive at the recorded state after it, so one pass over the file finds every damaged part, and a part
-// fetched again is proved before it is written.
+// A block fetched again is compared with the digest of the first time before it is written, so nothing but the very file
+// that was stored can repair it.
 
-import { StoreError, bytesText, cancelled } from "./error.js";
+import { Watch } from "../source/wire.js";
+import { damagedBlocks, joined, rangeText } from "./blocks.js";
+import { StoreError, cancelled } from "./error.js";
 import type { ByteRange } from "./error.js";
 import type { FileReading, FileWriter } from "./files.js";
 import type { Origin, OriginReply } from "./origin.js";
 import type { OnProgress } from "./progress.js";
 import { ProgressMeter } from "./progress.js";
 import type { StoreRecord } from "./record.js";
-import type { HashMaker, Hasher } from "./sha256.js";
+import { blockBytes } from "./record.js";
 
-const READ_BYTES = 1024 * 1024;
-
-/** Reads the whole file and gives the parts that are not what was stored. */
-export async function damagedParts(
-  file: FileReading, record: StoreRecord, hash: HashMaker, signal: AbortSignal, onProgress?: OnProgress,
+/** Reads the whole file and gives what is not as it was stored, in ranges of a part at most. */
+export async function damagedRanges(
+  file: FileReading, record: StoreRecord, signal: AbortSignal, onProgress?: OnProgress,
 ): Promise<ByteRange[]> {
   const meter = new ProgressMeter("verify", record.name, onProgress);
   const damaged: ByteRange[] = [];
-  for (const range of partsOf(record)) {
-    const hasher = hasherAt(record, hash, range.offset);
-    let intact = true;
-    for (let at = range.offset; at < range.offset + range.length; at += READ_BYTES) {
-      if (signal.aborted) throw cancelled(`verifying \`${record.name}\``);
-      const length = Math.min(READ_BYTES, range.offset + range.length - at);
-      const bytes = await file.read(at, length);
-      // A file cut short is damaged from here on.
-      if (bytes.length !== length) intact = false;
-      hasher.update(bytes);
-      meter.at(at + length, record.stored);
-    }
-    if (!intact || !arrives(record, hasher, range)) damaged.push(range);
+  for (let at = 0; at < record.stored; at += record.partBytes) {
+    if (signal.aborted) throw cancelled(`verifying \`${record.name}\``);
+    const end = Math.min(at + record.partBytes, record.stored);
+    // A file cut short gives fewer bytes, which then are not those of the record.
+    const bytes = await file.read(at, end - at);
+    damaged.push(...joined(await damagedBlocks(record, bytes, at / blockBytes(record), Math.ceil(end / blockBytes(record))), record.partBytes));
+    meter.at(end, record.stored);
   }
+  if (signal.aborted) throw cancelled(`verifying \`${record.name}\``);
   if (file.size > record.stored) damaged.push({ offset: record.stored, length: file.size - record.stored });
   return damaged;
 }
 
-/** Fetches one part again and writes it when it is right. */
-export async function repairPart(
-  writer: FileWriter, record: StoreRecord, hash: HashMaker, origin: Origin, range: ByteRange, signal: AbortSignal,
+/** Fetches a range of whole blocks again and writes it when it is right. */
+export async function repairRange(
+  writer: FileWriter, record: StoreRecord, origin: Origin, range: ByteRange, stall: number, signal: AbortSignal,
 ): Promise<void> {
   // What lies behind the end never belonged to the file.
   if (range.offset >= record.stored) return writer.truncate(record.stored);
-  const reply = await origin.open(range.offset, record.validator, signal, range.offset + range.length);
-  if (reply.offset !== range.offset) {
-    await reply.body.cancel();
-    throw new StoreError("network.range", `the server of \`${record.name}\` cannot give bytes from ${range.offset} on alone`, { file: record.name });
+  const bytes = await fetchRange(record, origin, range, stall, signal);
+  const [from, to] = [range.offset / blockBytes(record), Math.ceil((range.offset + range.length) / blockBytes(record))];
+  if (bytes.length < range.length || (await damagedBlocks(record, bytes, from, to)).length > 0) {
+    throw new StoreError("source.changed", `\`${record.name}\` is another file on its server now; ${rangeText(range)} cannot be repaired from it`, { file: record.name });
   }
-  const part = await readPart(reply, range.length, record.name, signal);
-  const hasher = hasherAt(record, hash, range.offset);
-  hasher.update(part);
-  if (part.length < range.length || !arrives(record, hasher, range)) {
-    throw new StoreError("network.changed", `\`${record.name}\` is another file on its server now; ${rangeText(range)} cannot be repaired from it`, { file: record.name });
-  }
-  await writer.write(part, range.offset);
+  await writer.write(bytes, range.offset);
   await writer.flush();
 }
 
-async function readPart(reply: OriginReply, length: number, name: string, signal: AbortSignal): Promise<Uint8Array> {
-  const part = new Uint8Array(length);
+async function fetchRange(record: StoreRecord, origin: Origin, range: ByteRange, stall: number, signal: AbortSignal): Promise<Uint8Array> {
+  const { name } = record;
+  const watch = new Watch(stall, signal);
+  try {
+    const reply = await watch.race(origin.open(range.offset, record.validator, watch.signal, range.offset + range.length));
+    if (reply.offset !== range.offset) {
+      void reply.body.cancel().catch(() => {});
+      throw new StoreError("source.range_ignored", `the server of \`${name}\` cannot give bytes from ${range.offset} on alone`, { file: name });
+    }
+    return await readAll(reply, range.length, watch);
+  } catch (cause) {
+    if (signal.aborted) throw cancelled(`repairing \`${name}\``);
+    if (cause instanceof StoreError && !watch.silent) throw cause;
+    const reason = watch.silent ?? cause;
+    throw new StoreError("source.connection", `the connection broke while \`${name}\` was repaired: ${reason instanceof Error ? reason.message : String(reason)}`, { file: name }, { cause });
+  } finally {
+    watch.stop();
+  }
+}
+
+async function readAll(reply: OriginReply, length: number, watch: Watch): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
   let filled = 0;
   const reader = reply.body.getReader();
   try {
     while (filled < length) {
-      const { done, value } = await reader.read();
+      const { done, value } = await watch.race(reader.read());
       if (done) break;
+      watch.alive();
       const piece = value.subarray(0, length - filled);
-      part.set(piece, filled);
+      bytes.set(piece, filled);
       filled += piece.length;
     }
-    await reader.cancel();
-  } catch (cause) {
-    if (signal.aborted) throw cancelled(`repairing \`${name}\``);
-    throw new StoreError("network.failed", `the connection broke while \`${name}\` was repaired`, { file: name }, { cause });
+    return bytes.subarray(0, filled);
+  } finally {
+    void reader.cancel().catch(() => {});
   }
-  return part.subarray(0, filled);
-}
-
-export function corrupt(name: string, damaged: ByteRange[]): StoreError {
-  const shown = damaged.slice(0, 4).map(rangeText).join(", ");
-  const more = damaged.length > 4 ? ` and ${damaged.length - 4} more` : "";
-  return new StoreError("storage.corrupt", `\`${name}\` is damaged on disk in ${shown}${more}`, { file: name, damaged });
-}
-
-function partsOf(record: StoreRecord): ByteRange[] {
-  const ranges: ByteRange[] = [];
-  for (let offset = 0; offset < record.stored; offset += record.partBytes) {
-    ranges.push({ offset, length: Math.min(record.partBytes, record.stored - offset) });
-  }
-  return ranges;
-}
-
-function hasherAt(record: StoreRecord, hash: HashMaker, offset: number): Hasher {
-  return offset === 0 ? hash.start() : hash.resume(record.parts[offset / record.partBytes - 1]!, offset);
-}
-
-function arrives(record: StoreRecord, hasher: Hasher, range: ByteRange): boolean {
-  const after = record.parts[range.offset / record.partBytes];
-  return range.length === record.partBytes ? hasher.state() === after : hasher.hex() === record.sha256;
-}
-
-function rangeText({ offset, length }: ByteRange): string {
-  return `bytes ${offset} to ${offset + length} (${bytesText(length)})`;
 }

@@ -4,10 +4,13 @@
 import type { ByteSource } from "../source/types.js";
 import { StoreError, cancelled } from "./error.js";
 import type { StoreSpace } from "./files.js";
+import { headersOf } from "./http-origin.js";
+import { describesOne } from "./options.js";
+import { askToPersist } from "./persist.js";
 import { revived } from "./protocol.js";
 import type { StoreAnswer, StoreMethod, StorePort, StoreProtocol } from "./protocol.js";
 import type { OnProgress } from "./progress.js";
-import type { DownloadOptions, ImportOptions, ModelStore, StoredModel, Verification, VerifyOptions, WorkOptions } from "./types.js";
+import type { DownloadOptions, ImportOptions, ModelStore, SourceOptions, StoredModel, Verification, VerifyOptions, WorkOptions } from "./types.js";
 
 export interface WindowStoreOptions {
   folder: string;
@@ -42,25 +45,23 @@ export class WindowModelStore implements ModelStore {
   async download(urls: string | URL | readonly (string | URL)[], options: DownloadOptions = {}): Promise<StoredModel | StoredModel[]> {
     askToPersist();
     if (typeof urls === "string" || urls instanceof URL) return this.#download(urls, options);
-    if (urls.length !== 1 && (options.name ?? options.sha256 ?? options.bytes) !== undefined) {
-      throw new TypeError("`name`, `sha256` and `bytes` describe one file; several addresses were given");
-    }
+    describesOne(urls, options);
     const models: StoredModel[] = [];
     for (const url of urls) models.push(await this.#download(url, options));
     return models;
   }
 
-  import(blob: Blob, options: ImportOptions = {}): Promise<StoredModel> {
+  async import(blob: Blob, options: ImportOptions = {}): Promise<StoredModel> {
     askToPersist();
     const name = options.name ?? (blob as Partial<File>).name;
     return this.#call("import", { blob, options: { ...plainOptions(options), ...(name ? { name } : {}) } }, options);
   }
 
-  source(name: string): Promise<ByteSource> {
-    return this.#options.reading.source(name);
+  source(name: string, options?: SourceOptions): Promise<ByteSource> {
+    return this.#options.reading.source(name, options);
   }
 
-  verify(name: string, options: VerifyOptions = {}): Promise<Verification> {
+  async verify(name: string, options: VerifyOptions = {}): Promise<Verification> {
     return this.#call("verify", { name, options: plainOptions(options) }, options);
   }
 
@@ -82,10 +83,9 @@ export class WindowModelStore implements ModelStore {
     this.#fail(cancelled("the store's work"));
   }
 
-  #download(url: string | URL, options: DownloadOptions): Promise<StoredModel> {
+  async #download(url: string | URL, options: DownloadOptions): Promise<StoredModel> {
     // Against the page: in the worker a relative address would mean something else.
-    const absolute = new URL(url, globalThis.location?.href).href;
-    return this.#call("download", { url: absolute, options: plainOptions(options) }, options);
+    return this.#call("download", { url: absolute(url), options: plainOptions(options) }, options);
   }
 
   #call<M extends StoreMethod>(method: M, params: StoreProtocol[M]["params"], { signal, onProgress }: WorkOptions): Promise<StoreProtocol[M]["result"]> {
@@ -104,7 +104,12 @@ export class WindowModelStore implements ModelStore {
         reject: (error) => (done(), reject(error)),
         onProgress,
       });
-      port.postMessage({ store: "call", id, folder: this.#options.folder, method, params });
+      try {
+        port.postMessage({ store: "call", id, folder: this.#options.folder, method, params });
+      } catch (cause) {
+        done();
+        reject(new StoreError("option.wrong_type", `an option of \`${method}\` cannot be sent to a worker: ${String(cause)}`, {}, { cause }));
+      }
     });
   }
 
@@ -136,13 +141,15 @@ export class WindowModelStore implements ModelStore {
   }
 }
 
-/** Asks the browser not to evict the files. Only a window may ask; some ask the user, so nobody waits for it. */
-function askToPersist(): void {
-  const storage = globalThis.navigator?.storage as Partial<StorageManager> | undefined;
-  void storage?.persisted?.().then((already) => already || storage.persist?.()).catch(() => {});
+function absolute(url: string | URL): string {
+  try {
+    return new URL(url, globalThis.location?.href).href;
+  } catch (cause) {
+    throw new StoreError("option.wrong_type", `\`${String(url)}\` is not an address`, {}, { cause });
+  }
 }
 
 function plainOptions<T extends WorkOptions & { headers?: HeadersInit }>(options: T): Omit<T, "signal" | "onProgress" | "headers"> & { headers?: [string, string][] } {
   const { signal: _signal, onProgress: _onProgress, headers, ...rest } = options;
-  return { ...rest, ...(headers === undefined ? {} : { headers: [...new Headers(headers).entries()] as [string, string][] }) };
+  return { ...rest, ...(headers === undefined ? {} : { headers: [...headersOf(headers).entries()] as [string, string][] }) };
 }

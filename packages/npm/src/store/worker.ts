@@ -4,4 +4,4 @@ import { openLocalStore } from "./open.js";
 import { serveStore } from "./protocol.js";
 import type { StorePort } from "./protocol.js";
 
-serveStore(globalThis as unknown as StorePort, (folder) => openLocalStore({ folder }));
+serveStore(globalThis as unknown as StorePort, openLocalStore);

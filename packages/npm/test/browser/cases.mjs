@@ -2,7 +2,7 @@
 // seldom as possible: what one loaded model can show is one case.
 
 import { rmSync } from "node:fs";
-import { mkdtemp, readFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,10 +16,29 @@ async function goldens(model) {
 }
 
 /** In the page: loads a model and compares its tokens with the golden ones. */
-async function matchesGoldens({ Engine }, asked, assert) {
-  const { model, prompts, browser, worker, subgroups, selfTest, residency, store } = asked;
-  const options = { kv: "f32", context: 512, worker, subgroups, selfTest, residency, store };
-  const engine = await Engine.load(`/models/${model}.gguf`, options);
+async function matchesGoldens({ Engine, ModelStore }, asked, assert) {
+  const { model, from, prompts, browser, worker, floor, subgroups, selfTest, residency, store } = asked;
+  const name = `${model}.gguf`;
+  const file = async () => new File([await (await fetch(`/models/${name}`)).arrayBuffer()], name);
+  const SOURCES = {
+    url: async () => `/models/${name}`,
+    file,
+    async opfs() {
+      const handle = await (await navigator.storage.getDirectory()).getFileHandle(name, { create: true });
+      const writable = await handle.createWritable();
+      await writable.write(await file());
+      await writable.close();
+      return { opfs: name };
+    },
+    async stored() {
+      const store = await ModelStore.open();
+      await store.import(await file());
+      store.close();
+      return { stored: name };
+    },
+  };
+  const options = { kv: "f32", context: 512, worker, floor, subgroups, selfTest, residency, store };
+  const engine = await Engine.load(await SOURCES[from ?? "url"](), options);
   const { info } = engine;
   assert.equal(info.fallbacks, []);
   assert.equal(info.residency, residency ?? "gpu");
@@ -33,7 +52,11 @@ async function matchesGoldens({ Engine }, asked, assert) {
     }
   }
   // Chromium has subgroups, also where wgpu does not know of them; Firefox has none.
-  assert.equal(info.gpu.subgroups !== null, browser === "chromium" && subgroups !== false, "subgroups");
+  assert.equal(info.gpu.subgroups !== null, browser === "chromium" && subgroups !== false && !floor, "subgroups");
+  if (floor) {
+    const { largestBinding, largestBuffer, halfPrecision, timestamps } = info.gpu;
+    assert.equal([largestBinding, largestBuffer, halfPrecision, timestamps], [128 << 20, 256 << 20, false, false], "the floor");
+  }
   // Firefox keeps to itself what the GPU is.
   assert(browser === "firefox" || info.gpu.name !== "", "the GPU has no name");
   for (const { name, ids, tokens, margins } of prompts) {
@@ -56,28 +79,25 @@ function golden(title, { model, ...options }, names) {
   return { title, body: matchesGoldens, prepare };
 }
 
-/** Builds the page in `vite/` as its author would; gives the folder of the result. */
+/** Builds the pages in `vite/` as their author would, with the package installed; gives the folder of the result. */
 async function buildWithVite() {
   const { build } = await import("vite");
   const at = (path) => fileURLToPath(new URL(path, import.meta.url));
-  const outDir = await mkdtemp(join(tmpdir(), "rullama-vite-"));
-  process.on("exit", () => rmSync(outDir, { recursive: true, force: true }));
-  await build({
-    root: at("vite"),
-    configFile: false,
-    base: "/vite/",
-    logLevel: "error",
-    resolve: { alias: { rullama: at("../../dist/index.js") } },
-    build: { outDir, emptyOutDir: true },
-  });
-  return outDir;
+  const root = await mkdtemp(join(tmpdir(), "rullama-vite-"));
+  process.on("exit", () => rmSync(root, { recursive: true, force: true }));
+  await cp(at("vite"), root, { recursive: true });
+  await mkdir(join(root, "node_modules"));
+  await symlink(at("../.."), join(root, "node_modules/rullama"));
+  const input = ["index.html", "own-worker.html"].map((page) => join(root, page));
+  await build({ root, configFile: false, base: "/vite/", logLevel: "error", build: { rolldownOptions: { input } } });
+  return join(root, "dist");
 }
 
 export const cases = [
   golden("E2B in a worker, after a self-test, gives the golden tokens", { model: "micro-e2b-Q8_0" }),
   golden(
-    "a dense model on the page's thread gives the golden tokens",
-    { model: "tiny-dense-Q4_K_M", worker: false, selfTest: false },
+    "a dense model from a file, on the page's thread, gives the golden tokens",
+    { model: "tiny-dense-Q4_K_M", from: "file", worker: false, selfTest: false },
     ["chat", "short"],
   ),
   golden(
@@ -90,15 +110,54 @@ export const cases = [
     { model: "micro-e2b-Q8_0", residency: "rows", store: true, selfTest: false },
     ["short"],
   ),
+  {
+    title: "a stored model is checked while it is read, and options of the store are looked at",
+    async body({ Engine, ModelStore }, { origin }, assert) {
+      const url = `${origin}/models/micro-e2b-Q8_0.gguf`;
+      const store = await ModelStore.open();
+      const { name, bytes } = await store.download(url, { name: "damaged" });
+      const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("rullama");
+      const stream = await (await folder.getFileHandle("damaged.file")).createWritable({ keepExistingData: true });
+      await stream.write({ type: "write", position: bytes - 1000, data: new Uint8Array(500).fill(77) });
+      await stream.close();
+      const seen = [];
+      const onProgress = ({ status, file, loaded, total }) => seen.push({ status, file, loaded, total });
+      const options = { selfTest: false, residency: "gpu", onProgress };
+      const error = await assert.fails(() => Engine.load({ stored: name }, options), "storage.corrupt");
+      assert(error.details.damaged?.[0]?.offset <= bytes - 1000, JSON.stringify(error.details));
+      const checked = seen.filter(({ status }) => status === "verify").at(-1);
+      assert(checked?.file === name && checked.total === bytes && checked.loaded < bytes, JSON.stringify(checked));
+      // By the address, under the same name: found, and as damaged as it is.
+      await assert.fails(() => Engine.load(url, { ...options, store: { name } }), "storage.corrupt");
+      await store.delete(name);
+
+      await assert.fails(() => Engine.load(url, { store: { sha256: "1" } }), "option.wrong_type");
+      await assert.fails(() => Engine.load(url, { store: { sha512: "1" } }), "option.unknown");
+      const split = `${origin}/models/micro-00001-of-00002.gguf`;
+      await assert.fails(() => Engine.load(split, { store: { sha256: "0".repeat(64) } }), "option.wrong_type");
+      await assert.fails(() => store.download("http://["), "option.wrong_type");
+      store.close();
+    },
+  },
   golden(
     "experts that come and go give the golden tokens",
     { model: "tiny-moe-Q4_K_M", residency: "paged", selfTest: false },
     ["short"],
   ),
   golden(
-    "E2B without subgroups gives the golden tokens",
-    { model: "micro-e2b-Q8_0", subgroups: false, selfTest: false },
+    "E2B from the browser's storage, without subgroups, gives the golden tokens",
+    { model: "micro-e2b-Q8_0", from: "opfs", subgroups: false, selfTest: false },
     ["chat", "short"],
+  ),
+  golden(
+    "E2B with no more of the GPU than WebGPU promises, after a self-test, gives the golden tokens",
+    { model: "micro-e2b-Q8_0", from: "stored", floor: true },
+    ["chat", "short"],
+  ),
+  golden(
+    "experts with no more of the GPU than WebGPU promises give the golden tokens",
+    { model: "tiny-moe-Q4_K_M", floor: true, selfTest: false },
+    ["short"],
   ),
   {
     title: "chat, sessions, completions, tokens, cancelling and unloading",
@@ -148,13 +207,29 @@ export const cases = [
       assert.equal(again.ids, whole.ids);
       assert(again.usage.reusedTokens > 0, "nothing was reused");
 
+      // A prompt takes its time, and the reply that follows another.
+      const words = await engine.tokenize("Never trust a cloud. ".repeat(40));
+      const { timings } = await engine.generate(words, { temperature: 0, maxTokens: 20, ignoreEos: true }).result();
+      const pace = timings.generateMs / 19;
+      assert(timings.promptMs > pace, `a prompt of ${words.length} tokens: ${JSON.stringify(timings)}`);
+      const kernels = await engine.kernels();
+      assert(kernels.some(({ step }) => step === "decode") && kernels.some(({ step }) => step === "prompt"), "kernels");
+      assert(kernels.every(({ kernel, count, rows }) => kernel && count > 0 && rows > 0), JSON.stringify(kernels));
+
       // Sessions remember, each for itself.
       const session = engine.session();
       assert.equal((await session.send(question[0].content, greedy).result()).text, "Paris");
       assert.equal(await session.messages(), [question[0], { role: "assistant", content: "Paris" }]);
       await session.clear();
       assert.equal(await session.messages(), []);
+      const writing = session.send(question[0].content, { temperature: 0, maxTokens: 400, ignoreEos: true });
+      await writing.next();
+      const closed = assert.fails(() => writing.result(), "cancelled");
       await session.close();
+      await closed;
+      await assert.fails(() => session.send("Hello").result(), "session.closed");
+      await assert.fails(() => session.messages(), "session.closed");
+      await engine.session().close();
 
       // What is left early ends, and the next reply is as good as ever.
       const long = { temperature: 0, maxTokens: 400, ignoreEos: true };
@@ -171,7 +246,9 @@ export const cases = [
       const error = await assert.fails(() => aborted.result(), "cancelled");
       assert.equal(error.name, "AbortError");
       assert.equal((await engine.chat(question, greedy).result()).text, "Paris");
+      // Two replies of 400 tokens were given up; had they been written to the end, they would have taken this long.
       const hurry = performance.now() - abandoned;
+      assert(hurry < 400 * pace, `${hurry} ms, at ${pace} ms a token`);
       await assert.fails(() => engine.chat(question, { signal: AbortSignal.abort() }).result(), "cancelled");
       // Several at once wait for each other.
       const both = [engine.chat(question, greedy), engine.chat(question, greedy)];
@@ -208,7 +285,18 @@ export const cases = [
       await engine.unload();
       await ended;
       await assert.fails(() => engine.tokenize("Hello"), "engine.unloaded");
-      return hurry;
+    },
+  },
+  {
+    title: "an examination of the GPU, without a model",
+    async body({ examine }, { browser }, assert) {
+      const { gpu, selfTests, fallbacks, bandwidth } = await examine();
+      assert(selfTests.length > 10 && selfTests.every(({ name, passed }) => name && passed), JSON.stringify(selfTests));
+      assert.equal(fallbacks, []);
+      assert(bandwidth > 1e6 && gpu.largestBuffer >= 256 << 20, JSON.stringify({ gpu, bandwidth }));
+      assert(browser === "firefox" || gpu.name !== "", "the GPU has no name");
+      await assert.fails(() => examine({ signal: AbortSignal.abort() }), "cancelled");
+      await assert.fails(() => examine({ context: 1 }), "option.unknown");
     },
   },
   {
@@ -280,6 +368,7 @@ export const cases = [
       await assert.fails(() => Engine.load(42), "option.wrong_type");
       await assert.fails(() => Engine.load(url, { contxt: 1 }), "option.unknown");
       await assert.fails(() => Engine.load(url, { kv: "q4" }), "option.wrong_type");
+      await assert.fails(() => Engine.load(url, { context: 0 }), "option.out_of_range");
       await assert.fails(() => Engine.load(url, { context: 1_000_000 }), "context.too_large");
       const little = { memory: 8e6, residency: "gpu", selfTest: false };
       const large = await assert.fails(() => Engine.load(url, little), "memory.too_large");
@@ -295,6 +384,57 @@ export const cases = [
       if (ranges.length === 0) {
         throw new Error("nothing was read by ranges");
       }
+    },
+  },
+  {
+    title: "replies wait while the page is hidden, where that is asked for",
+    async body({ Engine }, _given, assert) {
+      let visibility = "visible";
+      Object.defineProperty(document, "visibilityState", { get: () => visibility });
+      const show = (how) => {
+        visibility = how;
+        document.dispatchEvent(new Event("visibilitychange"));
+      };
+      const options = { context: 128, selfTest: false, whenHidden: "pause" };
+      const engine = await Engine.load("/models/micro-e2b-Q8_0.gguf", options);
+      const long = { temperature: 0, maxTokens: 100, ignoreEos: true };
+      const expected = (await engine.generate("Hello", long).result()).ids;
+      const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+      const follow = (reply) => {
+        const seen = [];
+        void (async () => {
+          for await (const delta of reply) seen.push(...delta.ids);
+        })().catch(() => {});
+        return seen;
+      };
+
+      // Hidden in the middle, it stops; shown again, it goes on as if nothing had been.
+      const reply = engine.generate("Hello", long);
+      await reply.next();
+      show("hidden");
+      const seen = follow(reply);
+      await pause(300);
+      const before = seen.length;
+      await pause(700);
+      assert.equal(seen.length, before, "tokens while hidden");
+      assert(before < 90, `${before} tokens came before it stopped`);
+      show("visible");
+      assert.equal((await reply.result()).ids, expected);
+
+      // Asked while hidden, it begins when the page is shown; who gives up meanwhile is not kept waiting.
+      show("hidden");
+      const given = engine.generate("Hello", long);
+      const nothing = follow(given);
+      await pause(500);
+      assert.equal(nothing, [], "tokens while hidden");
+      given.cancel();
+      await assert.fails(() => given.result(), "cancelled");
+      const next = engine.generate("Hello", long);
+      show("visible");
+      assert.equal((await next.result()).ids, expected);
+      await engine.unload();
+      show("hidden");
+      await assert.fails(() => Engine.load("/models/micro-e2b-Q8_0.gguf", { whenHidden: "sleep" }), "option.wrong_type");
     },
   },
   {
@@ -362,5 +502,11 @@ export const cases = [
     title: "a policy like that of a Chrome extension",
     page: "/pages/extension.html?extension",
     body: null,
+  },
+  {
+    title: "a page with a worker of its own that Vite built",
+    page: "/vite/own-worker.html",
+    body: null,
+    folders: async () => ({ vite: await buildWithVite() }),
   },
 ];

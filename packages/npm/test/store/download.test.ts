@@ -1,7 +1,8 @@
 // Downloads over a server in memory that breaks, changes, lies and runs full.
 
 import { describe, expect, test } from "vitest";
-import { MemoryFiles } from "../../src/store/memory-files.js";
+import { quota } from "../../src/store/error.js";
+import { MemoryFiles } from "./memory-files.js";
 import type { StoreProgress } from "../../src/store/progress.js";
 import { FakeServer, digest, noise } from "./fake-server.js";
 import { PART, URL_1, failure, makeStore } from "./tools.js";
@@ -43,7 +44,7 @@ describe("a download", () => {
     const { store } = makeStore(server);
     const models = await store.download([URL_1, "https://models.example/model-00002-of-00002.gguf"]);
     expect(models.map((model) => model.name)).toEqual(["model.gguf", "model-00002-of-00002.gguf"]);
-    await expect(store.download([URL_1, URL_1], { sha256: digest(CONTENT) })).rejects.toThrow(TypeError);
+    expect((await failure(store.download([URL_1, URL_1], { sha256: digest(CONTENT) }))).code).toBe("option.wrong_type");
   });
 
   test("never mistakes another file of the same name for it", async () => {
@@ -51,12 +52,30 @@ describe("a download", () => {
     const { store } = makeStore(server);
     await store.download(URL_1);
     const other = "https://elsewhere.example/model.gguf";
-    expect((await failure(store.download(other))).code).toBe("storage.exists");
-    expect((await store.download(other, { sha256: digest(CONTENT) })).complete).toBe(true);
+    expect((await store.download(other, { sha256: digest(CONTENT) })).name).toBe("model.gguf");
     expect(server.requests.length).toBe(1);
+    const error = await failure(store.download(other, { name: "model.gguf" }));
+    expect(error.code).toBe("storage.exists");
+    expect(error.message).toMatch(/`name`.*`replace`/);
+    expect((await failure(store.download(`${URL_1}?v=2`))).code).toBe("storage.exists");
     server.bytes = noise(500, 9);
-    server.etag = '"v2"';
-    expect((await store.download(other, { replace: true })).sha256).toBe(digest(server.bytes));
+    expect((await store.download(other, { name: "model.gguf", replace: true })).sha256).toBe(digest(server.bytes));
+    expect((await store.list()).length).toBe(1);
+  });
+
+  test("of another file of the same name gets a longer one, and the same each time", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server);
+    await store.download(URL_1);
+    await store.import(new File([noise(5)], "mine-00001-of-00002.gguf"));
+    const names = [];
+    for (const url of ["https://hub.example/a/b/model.gguf", "https://hub.example/c/model.gguf", "https://hub.example/c/mine-00001-of-00002.gguf"]) {
+      names.push((await store.download(url)).name);
+      const { length } = server.requests;
+      expect((await store.download(url)).name).toBe(names.at(-1));
+      expect(server.requests.length).toBe(length);
+    }
+    expect(names).toEqual(["model (hub.example a b).gguf", "model (hub.example c).gguf", "mine (hub.example c)-00001-of-00002.gguf"]);
   });
 
   test("needs no rename to be whole", async () => {
@@ -72,7 +91,7 @@ describe("a download", () => {
 
 describe("a broken connection", () => {
   test("at any byte costs no byte twice", async () => {
-    for (let seed = 1; seed <= 40; seed++) {
+    for (let seed = 1; seed <= 15; seed++) {
       const server = new FakeServer(CONTENT, seed % 3 === 0 ? undefined : '"v1"');
       server.chunk = 1 + (seed * 97) % 1500;
       server.breaks = Array.from(noise(12, seed), (byte) => 1 + byte * 5);
@@ -90,7 +109,7 @@ describe("a broken connection", () => {
     server.breaks = [3000, 0, 0, 0];
     const { store } = makeStore(server);
     const error = await failure(store.download(URL_1));
-    expect(error.code).toBe("network.failed");
+    expect(error.code).toBe("source.connection");
     expect((await store.list())[0]).toMatchObject({ complete: false, storedBytes: 3000, bytes: CONTENT.length });
     await store.download(URL_1);
     expect(server.sent).toBe(CONTENT.length);
@@ -107,7 +126,7 @@ describe("a broken connection", () => {
     const refusing = new FakeServer(CONTENT);
     refusing.statuses = [404];
     const error = await failure(makeStore(refusing).store.download(URL_1));
-    expect(error.code).toBe("network.failed");
+    expect(error.code).toBe("source.status");
     expect(error.details.status).toBe(404);
     expect(refusing.requests.length).toBe(1);
   });
@@ -122,6 +141,22 @@ describe("a broken connection", () => {
     expect(server.requests.length).toBe(2);
   });
 
+  test("that never answers counts as broken", async () => {
+    const server = new FakeServer(CONTENT);
+    let silent = 2;
+    const fetching = (url: unknown, init?: RequestInit) => {
+      const heeds = silent === 2;
+      if (silent-- <= 0) return server.fetch(url, init);
+      return new Promise<Response>((_, reject) => heeds && init?.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
+    };
+    const { store } = makeStore(undefined, { fetch: fetching as typeof fetch, policy: { delay: 1, longestDelay: 1, retries: 2, stall: 20 } });
+    expect((await store.download(URL_1)).complete).toBe(true);
+    silent = Infinity;
+    const error = await failure(store.download(URL_1, { name: "other" }));
+    expect(error.code).toBe("source.connection");
+    expect(error.message).toContain("0.02 s");
+  });
+
   test("with a server that knows no ranges starts again, and ends when that leads nowhere", async () => {
     const server = new FakeServer(CONTENT);
     server.ignoresRanges = true;
@@ -133,7 +168,7 @@ describe("a broken connection", () => {
     const hopeless = new FakeServer(CONTENT);
     hopeless.ignoresRanges = true;
     hopeless.breaks = Array(20).fill(5000);
-    expect((await failure(makeStore(hopeless).store.download(URL_1))).code).toBe("network.range");
+    expect((await failure(makeStore(hopeless).store.download(URL_1))).code).toBe("source.range_ignored");
   });
 
   test("with an answer from another byte is an error, not a mixture", async () => {
@@ -145,7 +180,7 @@ describe("a broken connection", () => {
       return server.fetch(url, { ...init, headers });
     };
     const { store } = makeStore(undefined, { fetch: wrong as typeof fetch });
-    expect((await failure(store.download(URL_1))).code).toBe("network.range");
+    expect((await failure(store.download(URL_1))).code).toBe("source.content_range");
   });
 });
 
@@ -181,7 +216,7 @@ describe("a file that changes on its server", () => {
     let version = 1;
     server.onChunk = (sent) => { if (sent % 2000 === 0) server.etag = `"v${++version}"`; };
     const { store } = makeStore(server, { policy: { delay: 1, longestDelay: 1, retries: 50 } });
-    expect((await failure(store.download(URL_1))).code).toBe("network.changed");
+    expect((await failure(store.download(URL_1))).code).toBe("source.changed");
   });
 
   test("a crash right after starting again mixes nothing", async () => {
@@ -245,6 +280,18 @@ describe("resuming after a crash", () => {
     expect(server.sent).toBe(CONTENT.length - 3 * PART);
   });
 
+  test("bytes that changed since are found, and fetched again with their part", async () => {
+    const server = new FakeServer(CONTENT);
+    server.breaks = [5 * PART + 100, 0, 0, 0];
+    const { store, files } = makeStore(server);
+    await failure(store.download(URL_1));
+    files.contents.get(PART_FILE)![5 * PART + 3]! ^= 1;
+    server.sent = 0;
+    expect((await store.download(URL_1)).sha256).toBe(digest(CONTENT));
+    expect(server.sent).toBe(CONTENT.length - 5 * PART);
+    expect(files.contents.get(FILE)).toEqual(CONTENT);
+  });
+
   test("a damaged record means a fresh start", async () => {
     const server = new FakeServer(CONTENT);
     server.breaks = [5000, 0, 0, 0];
@@ -268,8 +315,6 @@ describe("a wrong file", () => {
   });
 
   test.each([
-    ["the ETag", `"${other}"`, {}, URL_1],
-    ["a weak ETag", `W/"${other}"`, {}, URL_1],
     ["a labelled ETag", `"sha256:${other}"`, {}, URL_1],
     ["a header of a hub", '"x"', { "X-Linked-ETag": `"${other}"` }, URL_1],
     ["the address", '"x"', {}, `https://models.example/v2/blobs/sha256:${other}`],
@@ -280,12 +325,19 @@ describe("a wrong file", () => {
     expect((await failure(makeStore(server).store.download(url))).code).toBe("storage.corrupt");
   });
 
-  test("by an ETag that is no SHA-256 is not refused where that is known", async () => {
-    const told = await makeStore(new FakeServer(CONTENT, `"${other}"`)).store.download(URL_1, { etagIsHash: false });
-    expect(told).toMatchObject({ complete: true, proof: "size" });
-    const xet = new FakeServer(CONTENT, `"${other}"`);
-    xet.headers = { "X-Xet-Hash": other };
-    expect((await makeStore(xet).store.download(URL_1)).proof).toBe("size");
+  test("by an ETag that merely looks like a SHA-256 is kept, on the word of its size", async () => {
+    for (const etag of [`"${other}"`, `W/"${other}"`]) {
+      const server = new FakeServer(CONTENT, etag);
+      const { store } = makeStore(server);
+      expect(await store.download(URL_1)).toMatchObject({ complete: true, proof: "size", sha256: digest(CONTENT) });
+      expect(server.sent).toBe(CONTENT.length);
+    }
+  });
+
+  test("by such an ETag is refused where nobody tells the size", async () => {
+    const server = new FakeServer(CONTENT, `"${other}"`);
+    server.hidesSize = true;
+    expect((await failure(makeStore(server).store.download(URL_1))).code).toBe("storage.corrupt");
   });
 
   test("a right hash is proof", async () => {
@@ -297,7 +349,7 @@ describe("a wrong file", () => {
 
   test("by its size is refused", async () => {
     const error = await failure(makeStore(new FakeServer(CONTENT)).store.download(URL_1, { bytes: 5 }));
-    expect(error.code).toBe("network.changed");
+    expect(error.code).toBe("source.changed");
   });
 
   test("longer than told is refused", async () => {
@@ -307,14 +359,14 @@ describe("a wrong file", () => {
       return new Response(response.body, { status: 200, headers: { "Content-Length": "100" } });
     };
     const { store } = makeStore(undefined, { fetch: short as typeof fetch });
-    expect((await failure(store.download(URL_1))).code).toBe("network.failed");
+    expect((await failure(store.download(URL_1))).code).toBe("source.content_range");
   });
 
   test("of unknown size and hash is refused; the hash alone is enough", async () => {
     const server = new FakeServer(CONTENT);
     server.hidesSize = true;
     const { store } = makeStore(server);
-    expect((await failure(store.download(URL_1))).code).toBe("network.failed");
+    expect((await failure(store.download(URL_1))).code).toBe("source.content_range");
     expect((await store.download(URL_1, { sha256: digest(CONTENT) })).complete).toBe(true);
   });
 });
@@ -332,6 +384,22 @@ describe("room", () => {
     expect(await store.list()).toEqual([]);
   });
 
+  test("that ends with the record is told of the model, not of the record", async () => {
+    const server = new FakeServer(CONTENT);
+    const files = new MemoryFiles();
+    const { store } = makeStore(server, { files });
+    const writeText = files.writeText.bind(files);
+    files.writeText = async (name, text) => {
+      if (JSON.parse(text).stored > 3000) throw quota(name, text.length, 0);
+      await writeText(name, text);
+    };
+    const error = await failure(store.download(URL_1));
+    expect(error.code).toBe("storage.quota");
+    expect(error.details.file).toBe("model.gguf");
+    expect(error.details.needed).toBeGreaterThan(CONTENT.length - 5000);
+    expect(error.message).not.toContain(".json");
+  });
+
   test("that runs out on the way keeps what is stored", async () => {
     const server = new FakeServer(CONTENT);
     const files = new MemoryFiles();
@@ -347,6 +415,117 @@ describe("room", () => {
     server.sent = 0;
     await store.download(URL_1);
     expect(server.sent).toBe(CONTENT.length - stored);
+  });
+});
+
+describe("replacing", () => {
+  const NEW = noise(7 * PART + 9, 4);
+
+  async function outdated() {
+    const server = new FakeServer(CONTENT);
+    const made = makeStore(server);
+    await made.store.download(URL_1);
+    Object.assign(server, { bytes: NEW, etag: '"v2"', sent: 0 });
+    const read = async () => {
+      const source = await made.store.source("model.gguf");
+      try {
+        return await source.read(0, source.length);
+      } finally {
+        source.close!();
+      }
+    };
+    return { ...made, server, read };
+  }
+
+  test("keeps the old file until the new one is whole, and goes on where it stopped", async () => {
+    const { store, server, files, read } = await outdated();
+    server.statuses = [0, 0, 0, 0, 0];
+    expect((await failure(store.download(URL_1, { replace: true }))).code).toBe("source.connection");
+    expect(await read()).toEqual(CONTENT);
+    server.breaks = [Infinity, 3000, 0, 0, 0];
+    expect((await failure(store.download(URL_1, { replace: true }))).code).toBe("source.connection");
+    expect(await read()).toEqual(CONTENT);
+    expect(await store.list()).toMatchObject([{ name: "model.gguf", complete: true, sha256: digest(CONTENT) }]);
+    server.breaks = [];
+    const model = await store.download(URL_1, { replace: true });
+    expect(model).toMatchObject({ name: "model.gguf", complete: true, sha256: digest(NEW) });
+    expect(server.requests.at(-1)!.range).toBe("bytes=3000-");
+    expect(await read()).toEqual(NEW);
+    expect(files.contents.size).toBe(2);
+  });
+
+  test("can be done again and again, and leaves nothing but the last", async () => {
+    const { store, server, files, read } = await outdated();
+    for (let version = 2; version < 5; version++) {
+      Object.assign(server, { bytes: noise(3 * PART + version, version), etag: `"v${version}"` });
+      await store.download(URL_1, { replace: true });
+      expect(await read()).toEqual(server.bytes);
+      expect(files.contents.size).toBe(2);
+      expect((await store.verify("model.gguf")).sha256).toBe(digest(server.bytes));
+    }
+    await store.delete("model.gguf");
+    expect(files.contents.size).toBe(0);
+  });
+
+  test("fetches nothing where the server has the same file still", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server);
+    await store.download(URL_1);
+    server.sent = 0;
+    await store.download(URL_1, { replace: true });
+    expect(server.sent).toBeLessThanOrEqual(2);
+    expect(server.requests.at(-1)!.range).toBe("bytes=0-1");
+  });
+
+  test("does not take the server's word against a digest that is asked for, nor wait for readers of a file that stays", async () => {
+    const server = new FakeServer(CONTENT);
+    const { store } = makeStore(server);
+    await store.download(URL_1);
+    const source = await store.source("model.gguf");
+    await store.download(URL_1, { replace: true });
+    source.close!();
+    server.bytes = NEW;
+    expect((await store.download(URL_1, { replace: true, sha256: digest(NEW) })).sha256).toBe(digest(NEW));
+    const { length } = server.requests;
+    await store.download(URL_1, { replace: true, sha256: digest(NEW) });
+    expect(server.requests.length).toBe(length);
+  });
+
+  test("says so where there is no room for both", async () => {
+    const { store, files, read } = await outdated();
+    files.capacity = (await files.space()).usage! + 6 * PART;
+    const error = await failure(store.download(URL_1, { replace: true }));
+    expect(error.code).toBe("storage.quota");
+    expect(error.details).toMatchObject({ needed: NEW.length, kept: CONTENT.length });
+    expect(error.message).toContain("delete it first");
+    expect(await read()).toEqual(CONTENT);
+  });
+
+  test("survives a crash at any record, with the old file or the new one", async () => {
+    const { store, files } = await outdated();
+    const snapshots: Map<string, Uint8Array>[] = [];
+    const snap = () => snapshots.push(new Map([...files.contents].map(([key, value]) => [key, value.slice()])));
+    for (const method of ["writeText", "remove", "rename"] as const) {
+      const original = files[method].bind(files) as (...args: unknown[]) => Promise<never>;
+      files[method] = async (...args: unknown[]) => {
+        const result = await original(...args);
+        snap();
+        return result;
+      };
+    }
+    await store.download(URL_1, { replace: true });
+    for (const snapshot of snapshots) {
+      const after = new MemoryFiles();
+      for (const [name, bytes] of snapshot) after.contents.set(name, bytes);
+      const server = new FakeServer(NEW, '"v2"');
+      const again = makeStore(server, { files: after }).store;
+      const source = await again.source("model.gguf");
+      expect([digest(CONTENT), digest(NEW)]).toContain(digest(await source.read(0, source.length)));
+      source.close!();
+      expect((await again.download(URL_1, { replace: true })).sha256).toBe(digest(NEW));
+      await again.delete("model.gguf");
+      expect(after.contents.size).toBe(0);
+    }
   });
 });
 

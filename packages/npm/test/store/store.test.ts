@@ -2,11 +2,12 @@
 
 import { describe, expect, test } from "vitest";
 import { MemoryLocks } from "../../src/store/locks.js";
-import { MemoryFiles } from "../../src/store/memory-files.js";
+import { MemoryFiles } from "./memory-files.js";
 import { keyOf, keysIn, nameOfKey, nameOfUrl } from "../../src/store/names.js";
+import type { StoreProgress } from "../../src/store/progress.js";
 import { parseRecord } from "../../src/store/record.js";
 import { FakeServer, digest, noise } from "./fake-server.js";
-import { PART, URL_1, failure, makeStore } from "./tools.js";
+import { BLOCK, PART, URL_1, failure, makeStore } from "./tools.js";
 
 const CONTENT = noise(10 * PART + 321);
 const NAME = "model.gguf";
@@ -31,7 +32,7 @@ describe("names", () => {
     expect(keysIn(["a.json", "a.part", "b.file", "other.txt", ".json"])).toEqual(["a", "b"]);
     expect(nameOfUrl("https://h.example/a/b%20c.gguf?download=true#x")).toBe("b c.gguf");
     expect(nameOfUrl("/models/tiny.gguf")).toBe("tiny.gguf");
-    expect(() => keyOf("")).toThrow(TypeError);
+    for (const name of ["", "\ud800"]) expect(() => keyOf(name)).toThrow(expect.objectContaining({ code: "option.wrong_type" }));
   });
 });
 
@@ -41,7 +42,7 @@ describe("records", () => {
     const record = JSON.parse((await files.readText("model.gguf.json"))!);
     expect(parseRecord(JSON.stringify(record))).toBeDefined();
     const broken = [
-      { stored: -1 }, { stored: 5 }, { version: 2 }, { parts: [] }, { parts: ["xyz"] }, { state: "00" }, { partBytes: 0 },
+      { stored: -1 }, { stored: 5 }, { version: 1 }, { blocks: [] }, { place: "elsewhere" }, { parts: [] }, { parts: ["xyz"] }, { state: "00" }, { partBytes: 0 },
       { complete: 1 }, { bytes: 3 }, { sha256: "short" }, { name: 7 },
     ];
     for (const change of broken) expect(parseRecord(JSON.stringify({ ...record, ...change })), JSON.stringify(change)).toBeUndefined();
@@ -58,7 +59,7 @@ describe("reading", () => {
     expect(await source.read(0, CONTENT.length)).toEqual(CONTENT);
     expect(await source.read(CONTENT.length - 3, 3)).toEqual(CONTENT.slice(-3));
     expect(await source.read(7, 0)).toEqual(new Uint8Array());
-    await expect(source.read(CONTENT.length - 3, 4)).rejects.toThrow(RangeError);
+    expect((await failure(source.read(CONTENT.length - 3, 4))).code).toBe("source.out_of_range");
     source.close!();
     expect((await failure(source.read(0, 1))).code).toBe("storage.missing");
   });
@@ -103,6 +104,51 @@ describe("reading", () => {
   });
 });
 
+describe("reading what was damaged", () => {
+  test("finds any byte that is not as it was stored, when its block is read", async () => {
+    const { store, files } = await stored();
+    const file = files.contents.get("model.gguf.file")!;
+    for (const at of [0, BLOCK - 1, BLOCK, 5 * PART + 77, CONTENT.length - 1]) {
+      const source = await store.source(NAME);
+      file[at]! ^= 1;
+      const offset = Math.floor(at / BLOCK) * BLOCK;
+      const length = Math.min(BLOCK, CONTENT.length - offset);
+      // Also when another byte of the block is asked for, or much more.
+      for (const [from, count] of [[offset, 1], [offset + length - 1, 1], [0, CONTENT.length]] as const) {
+        const error = await failure(source.read(from, count));
+        expect(error.code).toBe("storage.corrupt");
+        expect(error.details.damaged).toEqual([{ offset, length }]);
+      }
+      file[at]! ^= 1;
+      expect(await source.read(offset, 1)).toEqual(CONTENT.slice(offset, offset + 1));
+      source.close!();
+    }
+  });
+
+  test("reads every byte once, and tells how much of the file has been checked", async () => {
+    const { files, store } = await stored();
+    let read = 0;
+    const openRead = files.openRead.bind(files);
+    files.openRead = async (name) => {
+      const file = await openRead(name);
+      return { ...file, read: (at, length) => ((read += length), file.read(at, length)) };
+    };
+    const seen: StoreProgress[] = [];
+    const source = await store.source(NAME, { onProgress: (progress) => seen.push(progress) });
+    const step = 3 * BLOCK + 10;
+    for (let at = 0; at < CONTENT.length; at += step) {
+      const length = Math.min(step, CONTENT.length - at);
+      expect(await source.read(at, length)).toEqual(CONTENT.slice(at, at + length));
+    }
+    // What was checked with the end of one read is read again as the start of the next, and that is all.
+    expect(read).toBeLessThan(CONTENT.length * 1.4);
+    expect(seen.at(-1)).toEqual({ status: "verify", file: NAME, loaded: CONTENT.length, total: CONTENT.length, progress: 1 });
+    read = 0;
+    await source.read(5, 7);
+    expect(read).toBe(7);
+  });
+});
+
 describe("importing", () => {
   test("stores a file of the user's, checked like any other", async () => {
     const { store } = makeStore();
@@ -110,7 +156,7 @@ describe("importing", () => {
     expect(model).toMatchObject({ name: "mine.gguf", complete: true, bytes: CONTENT.length, sha256: digest(CONTENT) });
     expect(model.url).toBeUndefined();
     expect(await (await store.source("mine.gguf")).read(0, CONTENT.length)).toEqual(CONTENT);
-    await expect(store.import(new Blob([]))).rejects.toThrow(TypeError);
+    expect((await failure(store.import(new Blob([])))).code).toBe("option.wrong_type");
     const wrong = store.import(new Blob([CONTENT.slice()]), { name: "b", sha256: digest(noise(3)) });
     expect((await failure(wrong)).code).toBe("storage.corrupt");
   });
@@ -149,7 +195,7 @@ describe("importing", () => {
     const { store } = makeStore();
     const blob = new File([CONTENT.slice()], "mine.gguf");
     Object.defineProperty(blob, "slice", { value: () => ({ stream: () => new ReadableStream({ pull: (c) => c.error(new Error("gone")) }) }) });
-    expect((await failure(store.import(blob))).code).toBe("storage.missing");
+    expect((await failure(store.import(blob))).code).toBe("source.io");
   });
 });
 
@@ -163,21 +209,24 @@ describe("verifying", () => {
       const error = await failure(store.verify(NAME));
       expect(error.code).toBe("storage.corrupt");
       expect(error.message).toContain(NAME);
-      const offset = Math.floor(at / PART) * PART;
-      expect(error.details.damaged).toEqual([{ offset, length: Math.min(PART, CONTENT.length - offset) }]);
+      const offset = Math.floor(at / BLOCK) * BLOCK;
+      expect(error.details.damaged).toEqual([{ offset, length: Math.min(BLOCK, CONTENT.length - offset) }]);
       file[at]! ^= 1;
     }
     await store.verify(NAME);
   });
 
-  test("repairs damaged parts alone", async () => {
+  test("repairs damaged blocks alone, neighbours at once", async () => {
     const { store, files, server } = await stored();
     const file = files.contents.get("model.gguf.file")!;
     file[3 * PART]! ^= 1;
+    file[3 * PART + BLOCK]! ^= 1;
     file[CONTENT.length - 1]! ^= 1;
+    server.requests = [];
     const report = await store.verify(NAME, { repair: true });
-    expect(report.repaired).toEqual([{ offset: 3 * PART, length: PART }, { offset: 10 * PART, length: 321 }]);
-    expect(server.sent).toBe(PART + 321);
+    expect(report.repaired).toEqual([{ offset: 3 * PART, length: 2 * BLOCK }, { offset: CONTENT.length - 1, length: 1 }]);
+    expect(server.requests.length).toBe(2);
+    expect(server.sent).toBe(2 * BLOCK + 1);
     expect(files.contents.get("model.gguf.file")).toEqual(CONTENT);
     expect((await store.verify(NAME, { repair: true })).repaired).toEqual([]);
   });
@@ -198,11 +247,24 @@ describe("verifying", () => {
     damage[5 * PART]! ^= 1;
     files.contents.set("model.gguf.file", damage.slice());
     server.ignoresRanges = true;
-    expect((await failure(store.verify(NAME, { repair: true }))).code).toBe("network.range");
+    expect((await failure(store.verify(NAME, { repair: true }))).code).toBe("source.range_ignored");
     server.ignoresRanges = false;
     server.bytes = noise(CONTENT.length, 3);
-    expect((await failure(store.verify(NAME, { repair: true }))).code).toBe("network.changed");
+    expect((await failure(store.verify(NAME, { repair: true }))).code).toBe("source.changed");
     expect(files.contents.get("model.gguf.file")).toEqual(damage);
+  });
+
+  test("gives up a server that does not answer", async () => {
+    const server = new FakeServer(CONTENT);
+    let answers = true;
+    const fetching = (url: unknown, init?: RequestInit) => (answers ? server.fetch(url, init) : new Promise(() => {}));
+    const { store, files } = makeStore(undefined, { fetch: fetching as typeof fetch, policy: { stall: 20 } });
+    await store.download(URL_1);
+    files.contents.get("model.gguf.file")![9]! ^= 1;
+    answers = false;
+    expect((await failure(store.verify(NAME, { repair: true }))).code).toBe("source.connection");
+    const cancelling = store.verify(NAME, { repair: true, signal: AbortSignal.timeout(5) });
+    expect((await failure(cancelling)).code).toBe("cancelled");
   });
 
   test("can be cancelled and reports progress", async () => {

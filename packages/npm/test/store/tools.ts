@@ -1,14 +1,16 @@
 // What the unit tests share: a store over memory with small parts and short waits, and a way to catch errors.
 
+import { RullamaError } from "../../src/errors.js";
 import { LocalModelStore } from "../../src/store/local-store.js";
 import type { LocalStoreOptions } from "../../src/store/local-store.js";
 import { MemoryLocks } from "../../src/store/locks.js";
-import { MemoryFiles } from "../../src/store/memory-files.js";
+import { MemoryFiles } from "./memory-files.js";
 import type { StoreError } from "../../src/store/error.js";
 import type { FakeServer } from "./fake-server.js";
 
 export const URL_1 = "https://models.example/gemma/model.gguf";
 export const PART = 1024;
+export const BLOCK = PART / 16;
 
 export function makeStore(server?: FakeServer, options: Partial<LocalStoreOptions> & { files?: MemoryFiles } = {}) {
   const files = options.files ?? new MemoryFiles();
@@ -23,10 +25,11 @@ export function makeStore(server?: FakeServer, options: Partial<LocalStoreOption
   return { store, files };
 }
 
-/** The error of a promise that must fail. */
+/** The error of a promise that must fail. Everything thrown is of one kind. */
 export async function failure(promise: Promise<unknown>): Promise<StoreError> {
   const nothing = Symbol();
   const result = await promise.then(() => nothing, (error: unknown) => error);
   if (result === nothing) throw new Error("it succeeded, but should have failed");
+  if (!(result instanceof RullamaError)) throw result;
   return result as StoreError;
 }

@@ -47,6 +47,7 @@ test("sources are told apart", () => {
   expect(describe(new Blob(["abc"]) as never)).toMatchObject([{ kind: "blob", name: "blob" }]);
   expect(describe(new Uint8Array(3).subarray(1) as never)).toEqual([{ kind: "bytes", bytes: new Uint8Array(2) }]);
   expect(describe(new ArrayBuffer(3) as never)).toEqual([{ kind: "bytes", bytes: new Uint8Array(3) }]);
+  expect(describe({ stored: "m.gguf" } as never)).toEqual([{ kind: "stored", name: "m.gguf" }]);
   expect(describe({ opfs: "a/b" } as never)).toEqual([{ kind: "opfs", path: "a/b" }]);
   expect(describe(custom as never)).toEqual([{ kind: "page", reader: 0, name: "reader", length: 3 }]);
   for (const nonsense of [1, null, {}, { length: -1, read() {} }, { length: 1 }]) {
@@ -150,10 +151,23 @@ test("a completion has OpenAI's shape", async () => {
       },
     ],
     usage: { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13, prompt_tokens_details: { cached_tokens: 4 } },
-    timings: { prompt_per_second: 3000, generate_per_second: 750 },
+    timings: { prompt_per_second: 3000, generate_per_second: 500 },
   });
   await expect(made.create({ messages: [], n: 2 })).rejects.toMatchObject({ code: "option.out_of_range" });
   await expect(made.create({} as never)).rejects.toMatchObject({ code: "chat.wrong_type" });
+  const call = { messages: [{ role: "assistant", tool_calls: [{ id: "c1" }] }] } as never;
+  await expect(made.create(call)).rejects.toMatchObject({ code: "chat.wrong_type" });
+});
+
+test("what would change the answer and cannot be done is refused", async () => {
+  const { completions: made, asked } = completions();
+  const tools = [{ function: { name: "f" } }];
+  await made.create({ messages: [], tools, tool_choice: "auto", response_format: { type: "text" } });
+  await made.create({ messages: [], tools, tool_choice: "none" });
+  expect(asked.map(({ options }) => options.tools)).toEqual([tools, undefined]);
+  for (const impossible of [{ response_format: { type: "json_object" } }, { tool_choice: "required" }]) {
+    await expect(made.create({ messages: [], ...impossible })).rejects.toMatchObject({ code: "option.out_of_range" });
+  }
 });
 
 test("a streamed completion comes in OpenAI's chunks, and leaving it ends the reply", async () => {
@@ -177,5 +191,8 @@ test("a streamed completion comes in OpenAI's chunks, and leaving it ends the re
   const early = completions();
   for await (const _ of await early.completions.create({ ...request, messages: [] })) break;
   expect(early.left()).toBe(true);
+  const unread = completions();
+  await (await unread.completions.create({ ...request, messages: [] }))[Symbol.asyncIterator]().return?.();
+  expect(unread.left()).toBe(true);
   expect(left()).toBe(true);
 });

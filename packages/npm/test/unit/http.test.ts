@@ -32,6 +32,15 @@ function good(range: [number, number] | undefined): Response {
   return new Response(FILE.slice(first, last + 1), { status: 206, headers });
 }
 
+/** A good server whose file becomes another one with the third answer. */
+function versions(first: Record<string, string>, then: Record<string, string>): HttpOptions {
+  return server((range, count) => {
+    const response = good(range);
+    Object.entries(count < 2 ? first : then).forEach(([name, value]) => response.headers.set(name, value));
+    return response;
+  });
+}
+
 async function failure(work: Promise<unknown>): Promise<RullamaError> {
   const error = await work.then(
     () => undefined,
@@ -163,14 +172,16 @@ describe("what trying again does not mend", () => {
     expect(whole.ranges.length).toBe(2);
   });
 
-  test("a file of unknown length from a server without ranges", async () => {
+  test("a large file of unknown length from a server without ranges", async () => {
     const options = server(() => new Response(FILE));
-    expect((await failure(httpSource(URL, options))).code).toBe("source.range_ignored");
+    expect((await failure(httpSource(URL, { ...options, largestWhole: 999 }))).code).toBe("source.range_ignored");
+    expect((await httpSource(URL, options)).length).toBe(1000);
   });
 
   test.each([401, 404])("status %i", async (status) => {
     const options = server(() => new Response(null, { status }));
-    expect([(await failure(httpSource(URL, options))).code, options.ranges.length]).toEqual(["source.status", 1]);
+    const { code, details } = await failure(httpSource(URL, options));
+    expect([code, details.status, options.ranges.length]).toEqual(["source.status", status, 1]);
   });
 
   test("another range than the one asked for", async () => {
@@ -203,6 +214,26 @@ describe("what trying again does not mend", () => {
       }),
     );
     expect((await failure(source.read(0, 10))).code).toBe("source.changed");
+  });
+
+  test.each([
+    ["ETag", { etag: '"1"' }, { etag: '"2"' }],
+    ["date", { "last-modified": "Mon, 01 Jan 2024 00:00:00 GMT" }, { "last-modified": "Tue, 02 Jan 2024 00:00:00 GMT" }],
+  ])("a file of the same length with another %s", async (_, first, then) => {
+    const source = await httpSource(URL, versions(first, then));
+    expect(await source.read(0, 10)).toEqual(FILE.slice(0, 10));
+    expect((await failure(source.read(0, 10))).code).toBe("source.changed");
+  });
+
+  test.each([
+    ["a weak tag", { etag: 'W/"1"' }, { etag: 'W/"2"' }],
+    ["a date beside a tag that stays", { etag: '"1"', "last-modified": "a" }, { etag: '"1"', "last-modified": "b" }],
+    ["no tag any more", { etag: '"1"' }, {}],
+  ])("but %s says nothing", async (_, first, then) => {
+    const source = await httpSource(URL, versions(first, then));
+    for (let i = 0; i < 2; i++) {
+      expect(await source.read(0, 10)).toEqual(FILE.slice(0, 10));
+    }
   });
 
   test("nobody wanting it any more", async () => {

@@ -12,18 +12,16 @@ describe("devices with little memory", () => {
     expect(hasLittleMemory({ userAgent: MAC, maxTouchPoints: 0 })).toBe(false);
     expect(hasLittleMemory({ userAgent: MAC, maxTouchPoints: 5 })).toBe(true);
     expect(hasLittleMemory({ deviceMemory: 8, userAgentData: { mobile: true } })).toBe(true);
+    expect(hasLittleMemory({ deviceMemory: 8, largestBuffer: 256 << 20 })).toBe(true);
+    expect(hasLittleMemory({ deviceMemory: 8, largestBuffer: 1 << 30 })).toBe(false);
     expect(hasLittleMemory({})).toBe(false);
   });
 
   it("keep tables in the file and conversations short, unless told otherwise", () => {
-    const phone = { deviceMemory: 3 };
-    const desktop = { deviceMemory: 8 };
-    expect(memoryOptions({}, desktop)).toEqual({});
-    expect(memoryOptions({ context: 9 }, desktop)).toEqual({ context: 9 });
-    expect(memoryOptions({}, phone)).toEqual({ context: 1024, residency: "rows", rows: 64 });
-    expect(memoryOptions({ context: 4096 }, phone)).toEqual({ context: 4096, residency: "rows", rows: 64 });
-    expect(memoryOptions({ residency: "gpu" }, phone)).toEqual({ context: 1024, residency: "gpu", rows: 64 });
-    expect(memoryOptions({ tight: false }, phone)).toEqual({});
-    expect(memoryOptions({ tight: true }, desktop)).toEqual({ context: 1024, residency: "rows", rows: 64 });
+    expect(memoryOptions({}, false)).toEqual({});
+    expect(memoryOptions({ context: 9 }, false)).toEqual({ context: 9 });
+    expect(memoryOptions({}, true)).toEqual({ context: 1024, residency: "rows", rows: 64 });
+    expect(memoryOptions({ context: 4096 }, true)).toEqual({ context: 4096, residency: "rows", rows: 64 });
+    expect(memoryOptions({ residency: "gpu" }, true)).toEqual({ context: 1024, residency: "gpu", rows: 64 });
   });
 });

@@ -6,6 +6,7 @@
 
 pub(super) mod q4_0;
 pub(super) mod q4_k;
+pub(super) mod q5_0;
 pub(super) mod q6_k;
 pub(super) mod q8_0;
 pub(super) mod scalar;

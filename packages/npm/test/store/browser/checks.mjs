@@ -7,6 +7,7 @@ import { TestServer } from "./server.mjs";
 
 const MEBIBYTE = 1024 * 1024;
 const PART = 16 * MEBIBYTE;
+const BLOCK = MEBIBYTE;
 const SIZE = 2 * PART + 3 * MEBIBYTE + 12345;
 
 /** Runs all checks; gives the number that failed. */
@@ -78,10 +79,12 @@ const scenarios = {
     await page.evaluate(flipByte, { file: "whole.gguf.file", at: 16777216 + 99 });
     const error = await page.evaluate(tryIt, "store.verify('whole.gguf')");
     check("a corrupted byte is caught", error.code === "storage.corrupt" && error.message.includes("whole.gguf"), error);
-    check("and its part is named", equal(error.details.damaged, [{ offset: PART, length: PART }]), error.details);
+    check("and its block is named", equal(error.details.damaged, [{ offset: PART, length: BLOCK }]), error.details);
+    const read = await page.evaluate(tryIt, "store.source('whole.gguf').then((source) => source.read(16777216, 5).finally(() => source.close()))");
+    check("nor is it read unnoticed", read.code === "storage.corrupt" && equal(read.details.damaged, error.details.damaged), read);
     const before = server.sent("whole.gguf");
     await page.evaluate(() => store.verify("whole.gguf", { repair: true }));
-    check("repair fetches that part alone", server.sent("whole.gguf") - before === PART, server.sent("whole.gguf") - before);
+    check("repair fetches that block alone", server.sent("whole.gguf") - before === BLOCK, server.sent("whole.gguf") - before);
     const again = await page.evaluate(tryIt, "store.verify('whole.gguf')");
     check("and then all is well", again.value?.repaired.length === 0, again);
   },
@@ -202,14 +205,14 @@ const scenarios = {
 
   async "room and wrong files"({ browser, server, check, open }) {
     server.add("huge.gguf", randomBytes(1000), { claims: 4e15 });
-    server.add("wrong.gguf", randomBytes(100_000), { etag: `"${"0".repeat(64)}"` });
+    server.add("wrong.gguf", randomBytes(100_000), { etag: `"sha256:${"0".repeat(64)}"` });
     const page = await open(await browser.tab());
     const huge = await page.evaluate(tryIt, "store.download('/files/huge.gguf')");
     check("a file too large is refused with its size and the room", huge.code === "storage.quota" && huge.details.needed === 4e15 && huge.details.free > 0, huge);
     const wrong = await page.evaluate(tryIt, "store.download('/files/wrong.gguf')");
     check("a file with another hash than promised is refused", wrong.code === "storage.corrupt", wrong);
     const absent = await page.evaluate(tryIt, "store.download('/files/absent.gguf')");
-    check("a missing file is told with its status", absent.code === "network.failed" && absent.details.status === 404, absent);
+    check("a missing file is told with its status", absent.code === "source.status" && absent.details.status === 404, absent);
     const left = (await page.evaluate(() => store.list())).map(({ name }) => name);
     check("nothing of them stays", !left.some((name) => /huge|wrong|absent/.test(name)), left);
   },
@@ -233,6 +236,26 @@ const scenarios = {
     server.files.get("full.gguf").pause = 0;
     const model = await page.evaluate(() => store.download("/files/full.gguf"));
     check("and finished when there is room", model.sha256 === digest(content) && server.of("full.gguf").at(-1).range === `bytes=${half?.storedBytes}-`, server.of("full.gguf"));
+  },
+
+  async "replacing"({ browser, server, check, open }) {
+    const content = randomBytes(SIZE);
+    const file = server.add("replaced.gguf", content);
+    const page = await open(await browser.tab());
+    await page.evaluate(() => store.download("/files/replaced.gguf"));
+    await page.evaluate(() => store.download("/files/replaced.gguf", { replace: true }));
+    check("a file that did not change is not fetched again", server.sent("replaced.gguf") < SIZE + MEBIBYTE, server.of("replaced.gguf"));
+    Object.assign(file, { content: randomBytes(SIZE - 5), etag: '"replaced.gguf-2"', pause: 10 });
+    await page.evaluate(abortAt, { url: "/files/replaced.gguf", bytes: 5 * 1024 * 1024, options: { replace: true } });
+    const kept = await page.evaluate(tryIt, "store.verify('replaced.gguf')");
+    check("the old file is kept until the new one is whole", kept.value?.sha256 === digest(content), kept);
+    file.pause = 0;
+    const model = await page.evaluate(() => store.download("/files/replaced.gguf", { replace: true }));
+    const last = server.of("replaced.gguf").at(-1);
+    check("which goes on where it stopped", model.sha256 === digest(file.content) && last.range !== "bytes=0-", last);
+    const now = await page.evaluate(tryIt, "store.verify('replaced.gguf')");
+    const left = (await page.evaluate(filesLeft)).filter((name) => name.startsWith("replaced"));
+    check("and then is all there is", now.value?.sha256 === digest(file.content) && left.length === 2, { now, left });
   },
 
   async "importing"({ browser, check, open }) {
@@ -290,10 +313,10 @@ async function tryIt(expression) {
   }
 }
 
-async function abortAt({ url, bytes }) {
+async function abortAt({ url, bytes, options }) {
   const control = new AbortController();
   try {
-    await store.download(url, { signal: control.signal, onProgress: ({ loaded }) => { if (loaded >= bytes) control.abort(); } });
+    await store.download(url, { ...options, signal: control.signal, onProgress: ({ loaded }) => { if (loaded >= bytes) control.abort(); } });
     return { code: "it succeeded" };
   } catch (error) {
     return { code: error.code };

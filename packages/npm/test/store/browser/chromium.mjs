@@ -1,21 +1,13 @@
 // The store's checks in Chromium, on a profile on disk, so that it can be restarted.
-// `CHROMIUM` names the browser's program where it is not in its usual place.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chromium } from "playwright-core";
+import { start } from "../../../../../xtask/browser/browsers.mjs";
 import { runChecks } from "./checks.mjs";
 
 const profile = await mkdtemp(join(tmpdir(), "rullama-store-"));
-const launch = () => chromium.launchPersistentContext(profile, {
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  headless: false, // the flag below is the newer headless mode, which is the whole browser
-  args: [
-    "--headless=new", "--no-sandbox", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-quic",
-  ],
-});
+const launch = async () => (await start("chromium", profile)).browser;
 
 let context = await launch();
 const failed = await runChecks({

@@ -1,20 +1,13 @@
 // The store's checks in Firefox, on a profile on disk, so that it can be restarted.
-// `FIREFOX` names the browser's program where it is not in its usual place.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import puppeteer from "puppeteer-core";
+import { start } from "../../../../../xtask/browser/browsers.mjs";
 import { runChecks } from "./checks.mjs";
 
 const profile = await mkdtemp(join(tmpdir(), "rullama-store-"));
-const launch = () => puppeteer.launch({
-  browser: "firefox",
-  executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr",
-  headless: true,
-  userDataDir: profile,
-  protocolTimeout: 180_000,
-});
+const launch = async () => (await start("firefox", profile)).browser;
 
 let browser = await launch();
 const failed = await runChecks({

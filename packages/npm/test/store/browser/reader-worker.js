@@ -1,8 +1,8 @@
 // A worker that opens stored files as an engine's would, and keeps them open until told otherwise.
 
-import { openLocalStore } from "/dist/store/index.js";
+import { ModelStore } from "/dist/store/index.js";
 
-const store = openLocalStore();
+const store = ModelStore.open();
 let source;
 
 addEventListener("message", async ({ data }) => {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(crate) struct Server {
     child: Child,
     /// Held open, so that the program can go on printing.
-    output: BufReader<ChildStdout>,
+    _output: BufReader<ChildStdout>,
     /// The first line it printed.
     pub(crate) url: String,
 }
@@ -37,23 +37,24 @@ impl Server {
 
     /// Starts the program on whatever port the arguments say.
     pub(crate) fn start_plain(arguments: &[&str]) -> Self {
-        Self::spawn(command(arguments))
+        Self::spawn(&mut command(arguments))
     }
 
     /// Starts a copy of the program in another folder.
     pub(crate) fn start_program(program: &Path, folder: &Path, arguments: &[&str]) -> Self {
         let mut command = command_of(program, arguments);
         command.current_dir(folder);
-        Self::spawn(command)
+        Self::spawn(&mut command)
     }
 
-    fn spawn(mut command: Command) -> Self {
+    /// Starts the program as it is given.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut url = String::new();
         output.read_line(&mut url).unwrap();
         let url = url.strip_suffix('\n').unwrap_or_else(|| panic!("the program ended: {url:?}")).to_owned();
-        Self { child, output, url }
+        Self { child, _output: output, url }
     }
 
     /// `127.0.0.1:PORT`
@@ -102,14 +103,6 @@ impl Server {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
         self.child.wait().unwrap().code()
-    }
-
-    /// Everything else it prints, once it was ended.
-    pub(crate) fn rest(mut self) -> String {
-        self.child.kill().unwrap();
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).unwrap();
-        rest
     }
 }
 

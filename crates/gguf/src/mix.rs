@@ -1,10 +1,8 @@
-//! Which format each tensor of a file gets.
+//! Which format each tensor of a file gets, decided in one place for all that write files.
 
 use std::{fmt, str::FromStr};
 
-use rullama_gguf::Format;
-
-use crate::{SynthError, error::listed};
+use crate::Format;
 
 /// The formats of a file's weights, under the names that GGUF files carry.
 ///
@@ -36,7 +34,7 @@ pub enum Mix {
 
 /// What a tensor is for, as far as its format depends on that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     /// Anything that is never quantised: norms, scales, the router, position tables.
     Exact,
     /// A matrix of the decoder.
@@ -73,7 +71,7 @@ impl Mix {
     }
 
     /// The number for this mix in `general.file_type`.
-    pub(crate) const fn file_type(self) -> u32 {
+    pub const fn file_type(self) -> u32 {
         match self {
             Self::F32 => 0,
             Self::F16 => 1,
@@ -101,9 +99,11 @@ impl Mix {
     }
 
     /// The format of a tensor with rows of this length.
-    pub(crate) fn format(self, role: Role, row: u64) -> Format {
+    pub fn format(self, role: Role, row: u64) -> Format {
         let wanted = match (self, role) {
             (_, Role::Exact) | (Self::F32, _) => Format::F32,
+            (Self::F16, Role::Vision | Role::Audio) => Format::F16,
+            (Self::BF16, Role::Vision | Role::Audio) => Format::BF16,
             // The towers as Ollama publishes them, whatever the mix of the decoder.
             (_, Role::Vision) => Format::F16,
             (_, Role::Audio) => Format::BF16,
@@ -112,15 +112,13 @@ impl Mix {
             (Self::Q4_K_M, Role::Favoured | Role::Table) => Format::Q6_K,
             (_, Role::Matrix | Role::Favoured | Role::Table) => self.usual(),
         };
-        // Rows that are no whole number of K-blocks. llama.cpp's quantiser takes Q5_0 in place of Q4_K and
-        // Q8_0 in place of Q6_K; Q5_0 is not among the formats that can be encoded here, so it is Q8_0 for both.
-        if row.is_multiple_of(wanted.block_len() as u64) { wanted } else { Format::Q8_0 }
+        wanted.fitting(row)
     }
 }
 
 /// Whether a mix favours the matrix with this index among all of its kind: the first and the last eighth,
 /// and every third between them. This is llama.cpp's rule.
-pub(crate) fn is_favoured(index: u32, count: u32) -> bool {
+pub fn is_favoured(index: u32, count: u32) -> bool {
     let eighth = count / 8;
     index < eighth || index >= 7 * count / 8 || (index - eighth) % 3 == 2
 }
@@ -132,16 +130,26 @@ impl fmt::Display for Mix {
 }
 
 impl FromStr for Mix {
-    type Err = SynthError;
+    type Err = UnknownMix;
 
     /// Reads a name, in capitals or not.
-    fn from_str(name: &str) -> Result<Self, SynthError> {
+    fn from_str(name: &str) -> Result<Self, UnknownMix> {
         let found = Self::ALL.into_iter().find(|mix| mix.name().eq_ignore_ascii_case(name));
-        found.ok_or_else(|| SynthError::UnknownMix {
+        found.ok_or_else(|| UnknownMix {
             name: name.to_owned(),
-            expected: listed(Self::ALL.map(Self::name)),
+            expected: Self::ALL.map(Self::name).join(", "),
         })
     }
+}
+
+/// A name that no mix of formats has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("format `{name}` cannot be written; expected one of {expected}")]
+pub struct UnknownMix {
+    /// The name asked for.
+    pub name: String,
+    /// The names there are.
+    pub expected: String,
 }
 
 #[cfg(test)]
@@ -155,16 +163,19 @@ mod tests {
             assert_eq!(mix.name().to_uppercase().parse::<Mix>().unwrap(), mix);
         }
         let error = "q3_k".parse::<Mix>().unwrap_err();
-        assert_eq!(error.code(), "synth.format");
         assert!(error.to_string().contains("q4_k_m"), "{error}");
     }
 
     #[test]
     fn rows_that_are_no_whole_blocks_fall_back() {
-        assert_eq!(Mix::Q4_K_M.format(Role::Matrix, 704), Format::Q8_0);
+        assert_eq!(Mix::Q4_K_M.format(Role::Matrix, 704), Format::Q5_0);
+        assert_eq!(Mix::Q4_K_M.format(Role::Favoured, 704), Format::Q8_0);
         assert_eq!(Mix::Q4_K_M.format(Role::Favoured, 768), Format::Q6_K);
         assert_eq!(Mix::Q6_K.format(Role::Table, 2112), Format::Q8_0);
         assert_eq!(Mix::Q4_0.format(Role::Matrix, 704), Format::Q4_0);
         assert_eq!(Mix::Q4_K.format(Role::Table, 256), Format::Q4_K);
+        for mix in [Mix::Q4_K_M, Mix::Q6_K, Mix::Q8_0, Mix::Q4_0] {
+            assert_eq!(mix.format(Role::Matrix, 72), Format::F16, "{mix}");
+        }
     }
 }

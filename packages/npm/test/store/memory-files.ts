@@ -1,8 +1,7 @@
-// Files in memory: for tests, and for windows whose browser offers no private file system (the store then
-// works for as long as the page lives).
+// Files in memory, in the place of a browser's.
 
-import { StoreError, quota } from "./error.js";
-import type { FileReading, FileWriter, StoreFiles, StoreSpace } from "./files.js";
+import { StoreError, quota } from "../../src/store/error.js";
+import type { FileReading, FileWriter, StoreFiles, StoreSpace } from "../../src/store/files.js";
 
 export class MemoryFiles implements StoreFiles {
   readonly contents = new Map<string, Uint8Array>();
@@ -47,6 +46,7 @@ export class MemoryFiles implements StoreFiles {
     resize(get().length);
     return {
       size: async () => get().length,
+      read: async (at, length) => get().slice(at, at + length),
       write: async (bytes, at) => {
         const end = at + bytes.length;
         const growth = Math.max(0, end - get().length);

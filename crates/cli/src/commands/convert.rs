@@ -1,0 +1,107 @@
+//! `rullama convert`.
+
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use rullama_convert::{ConvertError, ConvertOptions};
+use rullama_gemma::{Config, GemmaError, Outputs, text};
+use rullama_gguf::{ModelError, WriteError, open_path};
+use rullama_tokenizer::{Tokenizer, TokenizerError};
+
+use crate::{arguments::ConvertArguments, failure::Failure, model, new_file, output};
+
+pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
+    let path = &arguments.output;
+    let target = new_file::target(path)?;
+    if target.exists() && !arguments.force {
+        let message = format!("`{}` is there already", path.display());
+        return Err(Failure::new(message).hint("--force replaces it"));
+    }
+    let options = ConvertOptions {
+        mix: arguments.format,
+        rules: arguments.tensor.clone(),
+        towers: !arguments.text_only,
+        name: arguments.name.clone(),
+    };
+    let started = Instant::now();
+    let plan = rullama_convert::plan(&arguments.folder, &options)?;
+    let (tensors, parameters, needed) = (plan.tensors().len(), plan.parameters(), plan.data_bytes());
+    let bar = model::progress(&path.display().to_string(), needed);
+
+    let stop = new_file::stop_on_interrupt();
+    let (in_writer, its_bar) = (Arc::clone(&stop), bar.clone());
+    let writing = tokio::task::spawn_blocking(move || {
+        let write = |output: &mut new_file::Output<'_>| -> Result<(), Stopped> {
+            Ok(plan.write(output, move |done, _| its_bar.set_position(done))?)
+        };
+        new_file::create(&target, &in_writer, write, check)
+    });
+    let result = writing.await;
+    bar.finish_and_clear();
+    let bytes = match result {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) if stop.load(Ordering::Relaxed) => {
+            return Err(Failure::new(format!("`{}` was not written: you stopped it", path.display())));
+        }
+        Ok(Err(Stopped::Convert(ConvertError::Write(WriteError::Io(error))))) => {
+            return Err(new_file::refused(path, error, needed));
+        }
+        Ok(Err(Stopped::Convert(error))) => return Err(error.into()),
+        Ok(Err(Stopped::Unusable(error))) => {
+            let failure = Failure::new(format!("`{}` was not written: it could not be run", path.display()));
+            return Err(failure.caused_by(error).hint("check that the checkpoint is whole and unchanged"));
+        }
+        Err(error) => return Err(Failure::new("the model cannot be converted").caused_by(error)),
+    };
+
+    let took = started.elapsed().max(Duration::from_millis(1)).as_secs_f64();
+    let rate = output::size((bytes as f64 / took) as u64);
+    Ok(output::table(&[
+        vec!["file".to_owned(), path.display().to_string()],
+        vec!["holds".to_owned(), format!("{tensors} tensors, {} parameters", output::count(parameters))],
+        vec!["size".to_owned(), output::size(bytes)],
+        vec!["took".to_owned(), format!("{took:.1} s, {rate}/s")],
+    ])?)
+}
+
+/// Why no file was made.
+enum Stopped {
+    Convert(ConvertError),
+    /// It was made, and the engine would not take it.
+    Unusable(Unusable),
+}
+
+impl From<ConvertError> for Stopped {
+    fn from(error: ConvertError) -> Self {
+        Self::Convert(error)
+    }
+}
+
+impl From<WriteError> for Stopped {
+    fn from(error: WriteError) -> Self {
+        Self::Convert(error.into())
+    }
+}
+
+/// What the engine would say of a file.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+enum Unusable {
+    Model(#[from] ModelError),
+    Gemma(#[from] GemmaError),
+    Tokenizer(#[from] TokenizerError),
+}
+
+/// Opens the file as the engine does, before anyone can find it. Only its header is read.
+fn check(path: &Path) -> Result<(), Stopped> {
+    let look = || -> Result<(), Unusable> {
+        let model = tokio::runtime::Handle::current().block_on(open_path(path))?;
+        Tokenizer::from_gguf(model.header())?;
+        text(&model, &Config::read(&model)?, Outputs::Last)?;
+        Ok(())
+    };
+    look().map_err(Stopped::Unusable)
+}

@@ -1,0 +1,146 @@
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import type { ModelStore } from "rullama";
+import { ModelHost } from "../../src/model/host";
+import type { Preferences } from "../../src/state/preferences";
+
+/** One engine that was asked for, with the means to end the wait for it. */
+interface Asked {
+  options: { context?: number; signal: AbortSignal };
+  finish: () => void;
+  fail: (error: unknown) => void;
+}
+
+const asked: Asked[] = [];
+/** Engines that hold memory now. */
+let alive = 0;
+
+vi.mock("rullama", () => ({
+  splitUrls: (url: string) => [url],
+  Engine: {
+    load: (_: unknown, options: Asked["options"]) =>
+      new Promise((resolve, reject) => {
+        const finish = () => {
+          alive += 1;
+          const unload = async () => {
+            alive -= 1;
+          };
+          resolve({ info: { context: options.context ?? 1024 }, unload });
+        };
+        asked.push({ options, finish, fail: reject });
+      }),
+  },
+}));
+
+const settle = () => new Promise((resolve) => setTimeout(resolve));
+
+function makeHost(context: number | null = null, store: Partial<ModelStore> = {}): ModelHost {
+  const preferences = { settings: { context }, setLastModel: () => {}, change: () => {} } as unknown as Preferences;
+  return new ModelHost(store as ModelStore, preferences);
+}
+
+const stored = (name: string) => ({ kind: "stored" as const, names: [name] });
+
+describe("the host of the model", () => {
+  beforeEach(() => {
+    asked.length = 0;
+    alive = 0;
+    vi.stubGlobal("reportError", vi.fn());
+    vi.stubGlobal("location", { href: "http://localhost/" });
+  });
+
+  test("leaves the context to the engine unless one was chosen", async () => {
+    for (const [context, expected] of [[null, {}], [2048, { context: 2048 }]] as const) {
+      const host = makeHost(context);
+      const done = host.load(stored("a"));
+      await settle();
+      const { options } = asked.at(-1) as Asked;
+      expect("context" in options ? { context: options.context } : {}).toEqual(expected);
+      asked.at(-1)?.finish();
+      await done;
+    }
+  });
+
+  test("two quick loads leave one engine: the later one", async () => {
+    const host = makeHost();
+    const both = [host.load(stored("a")), host.load(stored("b"))];
+    await settle();
+    // The first was outdated before its turn came.
+    expect(asked.length).toBe(1);
+    asked[0]?.finish();
+    await Promise.all(both);
+    expect([alive, host.state]).toMatchObject([1, { kind: "ready", label: "b" }]);
+  });
+
+  test("an engine that comes although nobody wants it any more gives its memory back", async () => {
+    const host = makeHost();
+    const first = host.load(stored("a"));
+    await settle();
+    const second = host.load(stored("b"));
+    expect(asked[0]?.options.signal.aborted).toBe(true);
+    // It was too late to stop it.
+    asked[0]?.finish();
+    await settle();
+    expect(alive).toBe(0);
+    asked[1]?.finish();
+    await Promise.all([first, second]);
+    expect([alive, host.state]).toMatchObject([1, { kind: "ready", label: "b" }]);
+    await host.unload();
+    expect([alive, host.state.kind]).toEqual([0, "empty"]);
+  });
+
+  test("stopping ends in nothing loaded, even if it comes too late", async () => {
+    const host = makeHost();
+    const done = host.load(stored("a"));
+    await settle();
+    host.cancel();
+    asked[0]?.finish();
+    await done;
+    expect([alive, host.state.kind]).toEqual([0, "empty"]);
+  });
+
+  test("whoever waits for an engine gets the one that was wanted last", async () => {
+    const host = makeHost();
+    void host.load(stored("a"));
+    await settle();
+    const ready = host.ready();
+    void host.load(stored("b"));
+    asked[0]?.fail(Object.assign(new Error("stopped"), { code: "cancelled" }));
+    await settle();
+    asked[1]?.finish();
+    expect(await ready).toBe(host.engine);
+    expect(host.state).toMatchObject({ kind: "ready", label: "b" });
+  });
+
+  test("a view that throws is reported, and fails no loading", async () => {
+    const host = makeHost();
+    const seen: string[] = [];
+    host.changed.on(() => {
+      throw new Error("a view");
+    });
+    host.changed.on(() => seen.push(host.state.kind));
+    const done = host.load(stored("a"));
+    await settle();
+    asked[0]?.finish();
+    await done;
+    expect([alive, seen]).toEqual([1, ["busy", "ready"]]);
+    expect(reportError).toHaveBeenCalledTimes(2);
+  });
+
+  test("a stored file of another digest is replaced when told, once", async () => {
+    const download = vi.fn(async (_url: string, options: { name: string; replace?: boolean }) => {
+      if (!options.replace) {
+        throw Object.assign(new Error("taken"), { code: "storage.exists" });
+      }
+      throw Object.assign(new Error("no network"), { code: "network.failed" });
+    });
+    const host = makeHost(null, { download } as unknown as Partial<ModelStore>);
+    const choice = { kind: "address" as const, url: "/models/a", name: "a", sha256: "00", keep: true };
+    await host.load(choice);
+    expect(host.state).toMatchObject({ kind: "failed", error: { code: "storage.exists" } });
+    await host.load({ ...choice, replace: true });
+    expect(download).toHaveBeenLastCalledWith("http://localhost/models/a", expect.objectContaining({ name: "a", sha256: "00", replace: true }));
+    // The old file is gone; trying again resumes the new one.
+    expect(host.state).toMatchObject({ kind: "failed", error: { code: "network.failed" }, choice });
+    expect(host.state).not.toHaveProperty("choice.replace");
+  });
+});

@@ -1,0 +1,101 @@
+import type { EngineInfo } from "rullama";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { fullReport, shortReport, type Measured } from "../../src/device/report";
+import { Reporter } from "../../src/model/reports";
+import { LOG_BYTES, Server } from "../../src/model/server";
+import { explain } from "../../src/text/errors";
+
+const json = (value: unknown, status = 200) => new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json" } });
+
+beforeEach(() => {
+  vi.stubGlobal("document", { baseURI: "https://example.org/folder/index.html" });
+  vi.stubGlobal("navigator", { userAgent: "a browser" });
+});
+afterEach(() => vi.unstubAllGlobals());
+
+describe("the server that brought the page", () => {
+  test("is asked beside the page, and told apart from others", async () => {
+    const answers = [new Response("no", { status: 404 }), json({ models: [{ name: "a", url: "/models/a" }, { name: 1 }] })];
+    const fetch = vi.fn(async () => answers.shift() as Response);
+    vi.stubGlobal("fetch", fetch);
+    const server = new Server();
+    const seen = vi.fn();
+    server.changed.on(seen);
+    await server.refresh();
+    expect([server.ours, seen.mock.calls.length]).toEqual([false, 0]);
+    await server.refresh();
+    expect(fetch).toHaveBeenLastCalledWith("https://example.org/folder/api/models", expect.anything());
+    expect(server.models).toEqual([{ name: "a", url: "https://example.org/models/a", bytes: 0 }]);
+    expect(seen).toHaveBeenCalledTimes(1);
+  });
+
+  test("counts as none if it does not answer", async () => {
+    const timeout = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => AbortSignal.abort());
+    vi.stubGlobal("fetch", async (_: string, { signal }: RequestInit) => {
+      signal?.throwIfAborted();
+      return new Promise(() => {});
+    });
+    const server = new Server();
+    await server.refresh();
+    expect(server.ours).toBe(false);
+    expect(timeout).toHaveBeenCalled();
+    timeout.mockRestore();
+  });
+
+  test("that refuses a text is quoted", async () => {
+    vi.stubGlobal("fetch", async () => json({ error: { code: "request.too_large", message: "a text has at most 16384 bytes" } }, 413));
+    const error = await new Server().log("benchmark", "x").catch((thrown: unknown) => thrown);
+    expect(explain(error)).toMatchObject({ title: "The server did not take it", text: "Its log said: a text has at most 16384 bytes." });
+  });
+});
+
+describe("the report of a benchmark", () => {
+  const decode = { count: 3, median: 1 / 3, mean: 1 / 3, least: 1 / 3, most: 1 / 3, deviation: 0 };
+  const measured = {
+    measuredAt: "2026-08-20T12:00:00Z",
+    browser: "a browser",
+    adapter: { name: "a processor", fallback: false, features: Array.from({ length: 200 }, (_, index) => `feature-number-${index}`), limits: { maxBufferSize: 1 } },
+    model: { name: "m", conversions: Array.from({ length: 600 }, (_, index) => ({ tensor: `blk.${index}.weight`, from: "IQ2_XS", to: "Q4_0" })) } as unknown as EngineInfo,
+    generated: 32,
+    repeats: 3,
+    points: Array.from({ length: 10 }, (_, index) => ({ depth: 512 * index, decode })),
+  } satisfies Measured;
+
+  test("is whole in a file, and fits the server's log", () => {
+    expect(fullReport(measured).length).toBeGreaterThan(LOG_BYTES);
+    const short = shortReport(measured, LOG_BYTES);
+    expect(new TextEncoder().encode(short).length).toBeLessThan(LOG_BYTES);
+    expect(JSON.parse(short)).toMatchObject({ format: "rullama-benchmark", summary: true, model: { conversions: 600 }, points: { length: 10 } });
+    expect(JSON.parse(short).points[0].decode.median).toBe(0.3333);
+    expect(JSON.parse(shortReport(measured, 1500)).points.length).toBeLessThan(10);
+  });
+});
+
+describe("reports of errors", () => {
+  const make = (wanted: boolean, ours: boolean) => {
+    const log = vi.fn(async () => {});
+    return { log, reporter: new Reporter({ ours, answered: Promise.resolve(), log }, () => wanted) };
+  };
+  const error = Object.assign(new Error("the GPU is gone"), { code: "device.lost", details: { bytes: 5, tensor: {} } });
+
+  test("go only to a server of ours, and only if that is wanted", async () => {
+    for (const [wanted, ours] of [[false, true], [true, false]] as const) {
+      const { log, reporter } = make(wanted, ours);
+      reporter.tell("reply", error);
+      await Promise.resolve();
+      await Promise.resolve();
+      expect(log).not.toHaveBeenCalled();
+    }
+  });
+
+  test("have the code and the facts, and are not repeated", async () => {
+    const { log, reporter } = make(true, true);
+    reporter.tell("load", error);
+    reporter.tell("reply", error);
+    reporter.tell("error", new Error("x".repeat(10_000)));
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(log.mock.calls.length).toBe(2);
+    expect(log).toHaveBeenNthCalledWith(1, "load", 'device.lost: the GPU is gone\n{"bytes":5}\na browser');
+    expect(String((log.mock.calls as unknown[][])[1]?.[1]).length).toBeLessThanOrEqual(4000);
+  });
+});

@@ -1,0 +1,23 @@
+// What a browser's GPU can do, without a model.
+
+import { anyObject, checkedOptions, runningPlace, wasmLocation, yesOrNo } from "./check.js";
+import { connect } from "./connect.js";
+import { RullamaError } from "./errors.js";
+import { sentWasm } from "./source/open.js";
+import type { DeviceReport, ExamineOptions } from "./types.js";
+
+const OPTIONS = { worker: runningPlace, wasm: wasmLocation, floor: yesOrNo, subgroups: yesOrNo, signal: anyObject };
+
+/** Has each kind of kernel answer known cases on the GPU, and measures how fast it reads memory. Takes some seconds. */
+export async function examine(options: ExamineOptions = {}): Promise<DeviceReport> {
+  const { worker = true, wasm, floor, subgroups, signal } = checkedOptions(options, OPTIONS);
+  const caller = connect(worker);
+  try {
+    const params = { options: JSON.stringify({ floor, subgroups }), ...(wasm ? { wasm: sentWasm(wasm) } : {}) };
+    return await caller.call("examine", params, { signal });
+  } catch (thrown) {
+    throw RullamaError.from(thrown);
+  } finally {
+    caller.break(new RullamaError("engine.unloaded", "the examination is over"));
+  }
+}

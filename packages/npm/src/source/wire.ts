@@ -1,0 +1,109 @@
+// What both readers of servers share: the one that reads ranges as they are needed, and the one that fills the store.
+
+/** The range that an answer brings, and the length of the whole file, as far as it says. */
+export interface ContentRange {
+  first?: number | undefined;
+  last?: number | undefined;
+  total?: number | undefined;
+}
+
+/** Reads `bytes 0-99/1234`; a star may stand for the range or for the total. */
+export function contentRange(headers: Headers): ContentRange | undefined {
+  const found = /^bytes\s+(?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(headers.get("content-range")?.trim() ?? "");
+  return found ? { first: count(found[1]), last: count(found[2]), total: count(found[3]) } : undefined;
+}
+
+/** The length of the whole file, by `Content-Range` or by the header that stands in where other origins do not see that. */
+export function totalOf(headers: Headers): number | undefined {
+  return contentRange(headers)?.total ?? count(headers.get("x-total-size"));
+}
+
+export function count(text: string | null | undefined): number | undefined {
+  return text && /^\d+$/.test(text.trim()) ? Number(text) : undefined;
+}
+
+/** What changes when the file does: its ETag if that is strong, else its date, else a weak ETag. */
+export function validatorOf(headers: Headers): string | undefined {
+  const etag = headers.get("etag") ?? undefined;
+  return etag !== undefined && isStrong(etag) ? etag : (headers.get("last-modified") ?? etag);
+}
+
+export function isStrong(validator: string): boolean {
+  return !validator.startsWith("W/");
+}
+
+/** Whether a server with this status asks to be tried again. */
+export function isPassing(status: number): boolean {
+  return status >= 500 || [408, 425, 429].includes(status);
+}
+
+/** Reads no more of an answer. Whether it came through does not matter then. */
+export async function discard(response: { body: ReadableStream<Uint8Array> | null }): Promise<void> {
+  await response.body?.cancel().catch(() => {});
+}
+
+/** Ends a request that has been silent for too long, from its first moment on, or that nobody wants any more. */
+export class Watch {
+  readonly #controller = new AbortController();
+  readonly #silence: number;
+  readonly #outer: AbortSignal | undefined;
+  readonly #end = () => this.#controller.abort(this.#outer?.reason);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #silent: Error | undefined;
+
+  constructor(silence: number, outer: AbortSignal | undefined) {
+    this.#silence = silence;
+    this.#outer = outer;
+    outer?.addEventListener("abort", this.#end);
+    if (outer?.aborted) {
+      this.#end();
+    }
+    this.alive();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** What to say of a request that was ended for its silence. */
+  get silent(): Error | undefined {
+    return this.#silent;
+  }
+
+  alive(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#silent = new Error(`nothing came for ${this.#silence / 1000} s`);
+      this.#controller.abort(this.#silent);
+    }, this.#silence);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener("abort", this.#end);
+  }
+
+  /** Ends the request, too, if anything of it is left. */
+  end(): void {
+    this.stop();
+    this.#controller.abort();
+  }
+
+  /** What `work` gives, unless the request is ended first: some work does not notice. */
+  async race<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this;
+    let ended = () => {};
+    const end = new Promise<never>((_, reject) => {
+      ended = () => reject(signal.reason);
+    });
+    signal.addEventListener("abort", ended);
+    if (signal.aborted) {
+      ended();
+    }
+    try {
+      return await Promise.race([end, work]);
+    } finally {
+      signal.removeEventListener("abort", ended);
+    }
+  }
+}

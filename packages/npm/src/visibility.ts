@@ -1,0 +1,15 @@
+// Whether anybody looks at the page.
+
+/** Tells `changed` whenever the page is hidden or shown, and at once if it is hidden. Gives what ends this. Workers have no page. */
+export function watchHidden(changed: (hidden: boolean) => void): () => void {
+  const page = globalThis.document as Document | undefined;
+  if (!page) {
+    return () => {};
+  }
+  const tell = () => changed(page.visibilityState === "hidden");
+  page.addEventListener("visibilitychange", tell);
+  if (page.visibilityState === "hidden") {
+    tell();
+  }
+  return () => page.removeEventListener("visibilitychange", tell);
+}

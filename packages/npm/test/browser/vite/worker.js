@@ -1,0 +1,3 @@
+// The page's own worker: nothing but the engine.
+
+import "rullama/worker";
