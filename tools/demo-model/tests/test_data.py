@@ -43,12 +43,6 @@ class Facts(unittest.TestCase):
                 for text in wording.every(pattern):
                     self.assertEqual(answers.setdefault(text, fact.answer), fact.answer, text)
 
-    def test_error_codes_are_those_of_the_guide(self):
-        guide = (facts.FILE.parents[3] / "docs" / "guide" / "embedding.md").read_text(encoding="utf-8")
-        for fact in facts.all_facts():
-            if fact.name.startswith("error codes: "):
-                self.assertIn(f"`{fact.topic}`", guide)
-
 
 class Tests(unittest.TestCase):
     def test_same_seed_same_data(self):
