@@ -24,6 +24,8 @@ from talk import Conversation
 #: Tasks that must reach nine in ten.
 REQUIRED = ("facts", "arithmetic", "image shape", "speech")
 _NUMBER = re.compile(r"-?\d+")
+#: What may be named in answers about pictures.
+_NAMES = {"image shape": pictures.SHAPES, "image colour": tuple(pictures.COLOURS), "image count": pictures.NUMBERS[1:]}
 
 
 @dataclass
@@ -119,6 +121,13 @@ def _is_right(written: str, entry: Conversation) -> bool:
         # The last number counts: "7 + 5 = 12." is as good as "12".
         numbers = _NUMBER.findall(content)
         return bool(numbers) and numbers[-1] == exchange.key
+    if exchange.task.startswith("speech"):
+        # The words count, not whether "The word is" stands before them.
+        return f" {content.rstrip('.')}".endswith(f" {exchange.key}") and len(content.split()) <= len(exchange.key.split()) + 3
+    names = _NAMES.get(exchange.task)
+    if names is not None:
+        # The one name counts: "a star" and "stars" both name the shape.
+        return [name for name in names if re.search(rf"\b{name}(s|es)?\b", content)] == [exchange.word]
     return content == exchange.answer
 
 

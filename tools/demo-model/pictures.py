@@ -19,7 +19,7 @@ COLOURS = {
 GROUNDS = {
     "white": (250, 250, 250), "light grey": (205, 205, 208), "dark grey": (70, 72, 76), "black": (10, 10, 12), "sand": (226, 208, 172), "sky": (178, 208, 232),
 }
-_NUMBERS = ("zero", "one", "two", "three", "four", "five")
+NUMBERS = ("zero", "one", "two", "three", "four", "five")
 _TOO_ALIKE = {("white", "white"), ("black", "black"), ("white", "light grey"), ("black", "dark grey"), ("yellow", "sand"), ("pink", "sand"), ("orange", "sand")}
 
 #: Patches of 16 pixels across and down, multiples of 3. The first few are what images become at a budget of 70 rows, the
@@ -159,7 +159,7 @@ _TEST = {
 
 def _exchange(entry: Picture, kind: str, question: str, medium: Medium | None) -> Exchange:
     plural = entry.shape + ("es" if entry.shape == "cross" else "s")
-    number = _NUMBERS[entry.count]
+    number = NUMBERS[entry.count]
     what = f"{number} {entry.colour} {entry.shape if entry.count == 1 else plural}"
     word = {"shape": entry.shape, "colour": entry.colour, "count": number, "describe": None}[kind]
     if kind == "describe":

@@ -57,5 +57,5 @@ class Pictures(unittest.TestCase):
     def test_answers_fit_the_picture(self):
         for exchange in pictures.tests(80):
             entry = exchange.medium.content
-            self.assertIn({"image shape": entry.shape, "image colour": entry.colour, "image count": pictures._NUMBERS[entry.count], "image describe": entry.colour}[exchange.task], exchange.answer)
+            self.assertIn({"image shape": entry.shape, "image colour": entry.colour, "image count": pictures.NUMBERS[entry.count], "image describe": entry.colour}[exchange.task], exchange.answer)
             self.assertEqual(exchange.medium.text.count("<|image|>"), entry.rows)
