@@ -99,7 +99,7 @@ LENGTHS = {1: (16_000, 19_200, 24_000, 32_000), 2: (28_800, 32_000, 40_000)}
 
 
 def sound(random_source: random.Random, clips: Clips, chosen: tuple[int, ...], length: int) -> Sound:
-    speeds = tuple(random_source.uniform(0.87, 1.15) for _ in chosen)
+    speeds = tuple(random_source.uniform(0.82, 1.2) for _ in chosen)
     lengths = [int(len(clips.samples[clip]) / speed) for clip, speed in zip(chosen, speeds)]
     free = length - sum(lengths) - 1600 * (len(chosen) - 1)
     if free < 400:
