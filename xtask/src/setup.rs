@@ -45,7 +45,28 @@ pub(crate) fn for_tests() -> bool {
         advise_other_systems();
     }
     // What drives the browsers is no package of ours.
-    node() && targets && npm_packages(&["packages/npm", "packages/app", "xtask/browser"])
+    python_packages() && node() && targets && npm_packages(&["packages/npm", "packages/app", "xtask/browser"])
+}
+
+/// The Python of the tests of `tools`, with packages of its own.
+pub(crate) fn python() -> String {
+    root().join("target/python/bin/python").display().to_string()
+}
+
+/// Installs the packages of Python that the tests of `tools` need.
+fn python_packages() -> bool {
+    let folder = root().join("target/python").display().to_string();
+    let needed = root().join("tools/demo-model/requirements-tests.txt").display().to_string();
+    let python = python();
+    if output(&[&python, "-c", "import numpy, tokenizers"]).is_some() {
+        return true;
+    }
+    let install = [python.as_str(), "-m", "pip", "install", "--quiet", "--requirement", &needed];
+    let installed = run(&["python3", "-m", "venv", &folder]) && run(&install);
+    if !installed {
+        complain("error: Python with the modules venv and pip is needed for the tests of `tools`");
+    }
+    installed
 }
 
 /// Whether there is Node, which set-up cannot install.

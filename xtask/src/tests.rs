@@ -110,6 +110,10 @@ pub(crate) fn run() -> bool {
         tally.check("phone over WebDriver", &["node", "xtask/phone/test.mjs"], &[]);
     }
 
+    let data = "tools/demo-model";
+    let python = [&setup::python(), "-m", "unittest", "discover", "-s", data, "-t", data];
+    tally.check("data of the demo model", &python, &[]);
+
     let doc = ["cargo", "doc", "--workspace", "--no-deps"];
     tally.check("documentation", &doc, &[("RUSTDOCFLAGS", "--deny warnings")]);
 
