@@ -84,6 +84,10 @@ function faults() {
   if (document.documentElement.scrollWidth > innerWidth) {
     found.push(`wider than the window: ${document.documentElement.scrollWidth}`);
   }
+  // Only what is inside the frame scrolls.
+  if (document.documentElement.scrollHeight > innerHeight) {
+    found.push(`higher than the window: ${document.documentElement.scrollHeight}`);
+  }
   return found;
 }
 
@@ -167,6 +171,21 @@ export async function keyboard(checks, app) {
       themes.push(await theme());
     }
     equal(themes, ["system", "light", "dark", "system"], "themes");
+  });
+
+  await checks.check("after Ctrl+K one can go on typing, whether something was chosen or not", async () => {
+    for (const key of ["Escape", "Enter"]) {
+      await app.go("#/");
+      await page.fill(".composer-input", "");
+      await page.focus(".composer-input");
+      await page.keyboard.press("Control+k");
+      await page.waitForSelector("dialog.switcher");
+      await page.keyboard.press(key);
+      await page.waitForSelector("dialog.switcher", { state: "detached" });
+      await page.keyboard.type("typed");
+      equal(await page.inputValue(".composer-input"), "typed", `after ${key}`);
+    }
+    await page.fill(".composer-input", "");
   });
 
   await checks.check("those who asked for no motion see none", async () => {
