@@ -38,6 +38,8 @@ export class ChatView {
   #frame = 0;
   #follows = true;
   #counted = 0;
+  /** Says that there is no model to ask yet. */
+  #waits: HTMLElement | undefined;
   #welcomed: { state: HostState; empty: boolean } | undefined;
 
   constructor(chat: ChatController, host: ModelHost, go: ChatNavigation) {
@@ -60,7 +62,12 @@ export class ChatView {
     chat.changed.on(() => this.update());
     chat.grew.on((writing) => this.#grew(writing));
     chat.finished.on((message) => this.#finished(message));
-    host.changed.on(() => this.update());
+    host.changed.on(() => {
+      if (host.state.kind !== "empty") {
+        this.#waits?.remove();
+      }
+      this.update();
+    });
     this.update();
   }
 
@@ -131,7 +138,8 @@ export class ChatView {
     const { state, atHand } = this.#host;
     if (state.kind === "empty" && !atHand) {
       this.composer.input.value = text;
-      notify("Choose a model first; your message waits here.", { label: "Models", run: () => this.#go.models() });
+      this.#waits?.remove();
+      this.#waits = notify("Choose a model first; your message waits here.", { label: "Models", run: () => this.#go.models() });
       return;
     }
     this.#follows = true;
@@ -178,7 +186,7 @@ export class ChatView {
       case "busy":
         return refill(this.#welcome, progressPanel(this.#host));
       case "failed":
-        return refill(this.#welcome, errorBox(state.error, loadSteps(this.#host, state.choice, state.error, this.#go)));
+        return refill(this.#welcome, errorBox(state.error, loadSteps(this.#host, state, this.#go)));
       case "ready":
         return refill(
           this.#welcome,

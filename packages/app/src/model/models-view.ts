@@ -6,7 +6,7 @@ import { button } from "../ui/button";
 import { facts, make, pickFiles, refill, type Child } from "../ui/dom";
 import { errorBox } from "../ui/error-box";
 import { notifyError } from "../ui/notices";
-import type { ModelChoice, ModelHost } from "./host";
+import type { Failure, ModelChoice, ModelHost } from "./host";
 import { loadSteps } from "./load-steps";
 import { groupStored } from "./parts";
 import { progressPanel } from "./progress-panel";
@@ -57,6 +57,10 @@ export class ModelsView {
 
   /** The page is looked at: what the server has may be more than it was. */
   opened(): void {
+    // What ran before runs again, and whoever left the page has seen why.
+    if (this.#host.state.kind === "ready") {
+      this.#host.dismiss();
+    }
     void this.update();
     void this.#server.refresh();
   }
@@ -68,7 +72,8 @@ export class ModelsView {
 
   use(choice: ModelChoice): void {
     void this.#host.load(choice).then(() => {
-      if (this.#host.state.kind === "ready" && this.element.isConnected) {
+      const { state } = this.#host;
+      if (state.kind === "ready" && !state.failure && this.element.isConnected) {
         this.#go.chat();
       }
     });
@@ -84,11 +89,12 @@ export class ModelsView {
       case "busy":
         return refill(this.#now, progressPanel(host));
       case "failed":
-        return refill(this.#now, errorBox(state.error, loadSteps(host, state.choice, state.error, { device: this.#go.device, settings: this.#go.settings })));
+        return refill(this.#now, this.#failed(state));
       case "ready": {
         const { info } = state.engine;
         return refill(
           this.#now,
+          state.failure && this.#failed(state.failure),
           make(
             "div",
             { class: "card current" },
@@ -116,6 +122,10 @@ export class ModelsView {
         );
       }
     }
+  }
+
+  #failed(failure: Failure): HTMLElement {
+    return errorBox(failure.error, loadSteps(this.#host, failure, { device: this.#go.device, settings: this.#go.settings }));
   }
 
   async #showStored(): Promise<void> {

@@ -95,6 +95,23 @@ describe("what errors say", () => {
     expect(explain({ code: "storage.quota", message: "m", details: { needed: 5e9, free: 2e9 } }).text).toContain("5.0 GB more are needed, and the browser grants 2.0 GB");
   });
 
+  test("what a server answered is told by its status", () => {
+    const text = (status: number) => explain({ code: "source.status", message: "m", details: { status } }).text;
+    expect([text(404), text(403), text(503), text(418)]).toEqual([
+      expect.stringContaining("no file at that address (404)"),
+      expect.stringContaining("permission (403)"),
+      expect.stringContaining("fault of its own (503)"),
+      expect.stringContaining("418"),
+    ]);
+    expect([404, 500].map(text).join()).not.toContain("CORS");
+    expect(explain({ code: "gguf.not_gguf", message: "m" }).text).toContain("something else than a GGUF model");
+  });
+
+  test("a conversation that is too long is told in numbers", () => {
+    expect(explain({ code: "context.overflow", message: "m", details: { tokens: 1700, context: 512 } }).text).toContain("1,700 tokens, and the context holds 512");
+    expect(explain({ code: "context.overflow", message: "m" }).text).toMatch(/^It has as many/);
+  });
+
   test("unknown things are admitted, and no stack is shown", () => {
     const error = new Error("first\n    at somewhere (file.js:1:1)");
     expect(explain(error)).toEqual({ ...explain(error), code: "unknown", title: "That did not work", detail: "first" });
