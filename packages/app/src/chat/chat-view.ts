@@ -10,7 +10,7 @@ import { errorBox, type Steps } from "../ui/error-box";
 import { announce, notify } from "../ui/notices";
 import { Composer } from "./composer";
 import type { ChatController, Writing } from "./controller";
-import { MessageView } from "./message-view";
+import { MessageView, NOTHING } from "./message-view";
 import { path, place, type ChatMessage } from "./tree";
 
 /** How near the end counts as at the end. */
@@ -159,7 +159,7 @@ export class ChatView {
       this.#live.textContent = writing.rate === undefined || this.#chat.writing !== writing ? "" : tokensPerSecond(writing.rate);
       const context = this.#host.engine?.info.context;
       if (context) {
-        this.composer.setMeter(this.#counted + writing.tokens, context);
+        this.composer.setMeter({ used: this.#counted + writing.tokens, context });
       }
       if (this.#follows) {
         this.#toEnd();
@@ -172,7 +172,8 @@ export class ChatView {
       return;
     }
     // Read once, when it is whole: a screen reader that follows every word says none of them.
-    announce(message.state === "failed" ? "The answer failed" : `${message.state === "stopped" ? "Stopped. " : ""}${message.content}`);
+    const { state, content } = message;
+    announce(state === "failed" ? "The answer failed" : state === "stopped" ? `Stopped. ${content}` : content || NOTHING);
   }
 
   #showWelcome(empty: boolean): void {
@@ -214,7 +215,7 @@ export class ChatView {
     const conversation = this.#chat.conversation;
     if (!engine || conversation.messages.length === 0) {
       this.#counted = 0;
-      return this.composer.setMeter(undefined, 1);
+      return this.composer.setMeter(engine && { used: 0, context: engine.info.context });
     }
     const writing = this.#chat.writing;
     const end = writing?.conversation === conversation ? writing.message.parent : undefined;
@@ -223,10 +224,10 @@ export class ChatView {
       const { length } = await engine.tokenize(text);
       if (this.#chat.conversation === conversation && this.#host.engine === engine) {
         this.#counted = length;
-        this.composer.setMeter(length + (this.#chat.writing?.tokens ?? 0), engine.info.context);
+        this.composer.setMeter({ used: length + (this.#chat.writing?.tokens ?? 0), context: engine.info.context });
       }
     } catch {
-      this.composer.setMeter(undefined, 1);
+      this.composer.setMeter(undefined);
     }
   }
 

@@ -27,6 +27,8 @@ export class ModelsView {
   readonly #now = make("div", { class: "now" });
   readonly #stored = make("div");
   readonly #offered = make("div");
+  readonly #beginning = make("div");
+  #anyStored = false;
   readonly #address: HTMLInputElement;
   readonly #keepAddress: HTMLInputElement;
   readonly #keepFile: HTMLInputElement;
@@ -47,6 +49,7 @@ export class ModelsView {
       this.#now,
       this.#stored,
       this.#offered,
+      this.#beginning,
       this.#addressCard(),
       this.#fileCard(),
     );
@@ -136,6 +139,8 @@ export class ModelsView {
     try {
       const [files, space] = await Promise.all([store.list(), store.estimate()]);
       const groups = groupStored(files);
+      this.#anyStored = groups.length > 0;
+      this.#showBeginning();
       const rows = groups.map((group) =>
         storedRow(group, {
           host: this.#host,
@@ -158,8 +163,29 @@ export class ModelsView {
     }
   }
 
+  /** For whoever has no model yet: where there are some. */
+  #showBeginning(): void {
+    const { models } = this.#server;
+    if (this.#anyStored || (models && models.length > 0)) {
+      return refill(this.#beginning);
+    }
+    const pull = make("p", {}, "With ", make("a", { href: "https://ollama.com", rel: "noreferrer", target: "_blank" }, "Ollama"), " on the computer that serves this page: ", make("code", {}, "ollama pull gemma4:e2b"), ", then ");
+    pull.append(button("Look again", () => void this.#server.refresh(), { class: "small" }));
+    refill(
+      this.#beginning,
+      make(
+        "div",
+        { class: "card" },
+        make("h2", {}, "Where to get a model"),
+        this.#server.ours && pull,
+        make("p", {}, "Any Gemma 4 file that ends in .gguf will do, such as those on Hugging Face: give its address below, or download it and choose the file. E2B is the smallest, and the one for phones."),
+      ),
+    );
+  }
+
   #showOffered(): void {
     const { models } = this.#server;
+    this.#showBeginning();
     if (!models || models.length === 0) {
       return refill(this.#offered);
     }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { depths, summarise, ticks } from "../../src/device/statistics";
 import { outdated, route } from "../../src/offline/routes";
-import { DEFAULTS, FIELDS, readNumber, readSettings, restoreSettings, storedSettings, type NumberField } from "../../src/state/settings";
+import { correction, DEFAULTS, FIELDS, readNumber, readSettings, restoreSettings, storedSettings, type NumberField } from "../../src/state/settings";
 import { KNOWN_CODES, explain } from "../../src/text/errors";
 import { age, binaryBytes, bytes, count, duration, parameters, plural, timeLeft, tokensPerSecond } from "../../src/text/format";
 import { Rate } from "../../src/text/rate";
@@ -128,6 +128,18 @@ describe("settings", () => {
   test("what is typed becomes a number that fits", () => {
     expect(["0,7", "9", "-1", "x", ""].map((typed) => readNumber(field("temperature"), typed))).toEqual([0.7, 2, 0, undefined, undefined]);
     expect(["", "42", "4.6"].map((typed) => readNumber(field("seed"), typed))).toEqual([null, 42, 5]);
+    // What other programs take for no limit and for any seed.
+    expect([readNumber(field("maxTokens"), "0"), readNumber(field("seed"), "-1"), readNumber(field("seed"), "0")]).toEqual([null, null, 0]);
+  });
+
+  test("what does not fit is told", () => {
+    expect(["0,7", "9", "x", ""].map((typed) => correction(field("temperature"), typed))).toEqual([
+      undefined,
+      "It can be from 0 to 2.",
+      "A number from 0 to 2, please.",
+      "A number from 0 to 2, please.",
+    ]);
+    expect(["", "0", "-1", "2.5"].map((typed) => correction(field("maxTokens"), typed))).toEqual([undefined, undefined, undefined, "It can only be whole."]);
   });
 
   test("what was stored is not trusted", () => {
