@@ -28,7 +28,8 @@ export class ModelsView {
   readonly #stored = make("div");
   readonly #offered = make("div");
   readonly #beginning = make("div");
-  #anyStored = false;
+  /** Taken for granted until the store has said otherwise. */
+  #anyStored = true;
   readonly #address: HTMLInputElement;
   readonly #keepAddress: HTMLInputElement;
   readonly #keepFile: HTMLInputElement;
@@ -134,6 +135,8 @@ export class ModelsView {
   async #showStored(): Promise<void> {
     const { store } = this.#host;
     if (!store) {
+      this.#anyStored = false;
+      this.#showBeginning();
       return refill(this.#stored, make("p", { class: "card muted" }, "This browser keeps no files here, as in a private window. Models can be used, but not stored."));
     }
     try {
@@ -169,8 +172,8 @@ export class ModelsView {
     if (this.#anyStored || (models && models.length > 0)) {
       return refill(this.#beginning);
     }
-    const pull = make("p", {}, "With ", make("a", { href: "https://ollama.com", rel: "noreferrer", target: "_blank" }, "Ollama"), " on the computer that serves this page: ", make("code", {}, "ollama pull gemma4:e2b"), ", then ");
-    pull.append(button("Look again", () => void this.#server.refresh(), { class: "small" }));
+    const ollama = make("a", { href: "https://ollama.com", rel: "noreferrer", target: "_blank" }, "Ollama");
+    const pull = make("p", {}, "This server has none yet. On the computer it runs on, ", ollama, " brings one: ", make("code", {}, "ollama pull gemma4:e2b"), ". Then look again.");
     refill(
       this.#beginning,
       make(
@@ -178,7 +181,8 @@ export class ModelsView {
         { class: "card" },
         make("h2", {}, "Where to get a model"),
         this.#server.ours && pull,
-        make("p", {}, "Any Gemma 4 file that ends in .gguf will do, such as those on Hugging Face: give its address below, or download it and choose the file. E2B is the smallest, and the one for phones."),
+        this.#server.ours && make("div", { class: "row" }, button("Look again", () => void this.#server.refresh())),
+        make("p", { class: "muted" }, "Any Gemma 4 model in a .gguf file will do, such as those on Hugging Face: give its address below, or download it and choose the file. E2B is the smallest."),
       ),
     );
   }

@@ -1,5 +1,6 @@
 // Who cannot see, or use a mouse: names for everything, contrast, order by keyboard, narrow screens, no motion.
 
+import { App } from "./app.mjs";
 import { assert, equal } from "./checks.mjs";
 
 /** In the page: what a person who hears or squints would miss. */
@@ -194,4 +195,36 @@ export async function keyboard(checks, app) {
     equal(moving, 0, "moving elements");
     await page.emulateMedia({ reducedMotion: "no-preference" });
   });
+}
+
+/** In the page: what a finger would miss. */
+function tooSmall() {
+  const targets = document.querySelectorAll("button, a[href], summary, .input, label.check");
+  return [...targets]
+    // What stands in a sentence is as high as its line.
+    .filter((one) => one.checkVisibility({ checkVisibilityCSS: true }) && !one.closest("p, .skip"))
+    .map((one) => ({ name: one.getAttribute("aria-label") ?? one.textContent.trim(), ...one.getBoundingClientRect().toJSON() }))
+    .filter(({ width, height }) => width < 44 || height < 44)
+    .map(({ name, width, height }) => `${name}: ${Math.round(width)} × ${Math.round(height)}`);
+}
+
+export async function touch(checks, browser, origin) {
+  const app = await App.open(browser, origin, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const { page } = app;
+  await checks.check("fingers find every target", async () => {
+    assert(await page.evaluate(() => matchMedia("(pointer: coarse)").matches), "no finger");
+    for (const hash of ["#/", "#/models"]) {
+      await app.go(hash);
+      await page.waitForTimeout(300);
+      equal(await page.evaluate(tooSmall), [], hash);
+    }
+    await app.shot("models-phone");
+    await page.click('[aria-label="Settings"]');
+    equal(await page.evaluate(tooSmall), [], "settings");
+    await page.keyboard.press("Escape");
+    await page.click('[aria-label="Conversations"]');
+    await page.waitForTimeout(300);
+    equal(await page.evaluate(tooSmall), [], "drawer");
+  });
+  await app.close();
 }
