@@ -151,6 +151,11 @@ const TOLD: Readonly<Record<string, Told>> = {
     text: "Models are read and resumed in parts, which that server does not do. Download the file by hand and open it from disk.",
     step: "models",
   },
+  "source.content_range": {
+    title: "The server does not say how large the file is",
+    text: "That is so for web pages, such as one that asks to sign in. Use the address of the file itself, which usually ends in .gguf, or download it by hand and open it from disk.",
+    step: "models",
+  },
   "source.changed": { title: "The file changed", text: "It became another one while it was being read. Try again.", step: "retry" },
   "source.truncated": { title: "The file ends too early", text: "Less came than was announced. Try again.", step: "retry" },
   "source.io": {
