@@ -10,7 +10,7 @@ import { errorBox, type Steps } from "../ui/error-box";
 import { announce, notify } from "../ui/notices";
 import { Composer } from "./composer";
 import type { ChatController, Writing } from "./controller";
-import { MessageView } from "./message-view";
+import { MessageView, NOTHING } from "./message-view";
 import { path, place, type ChatMessage } from "./tree";
 
 /** How near the end counts as at the end. */
@@ -38,6 +38,8 @@ export class ChatView {
   #frame = 0;
   #follows = true;
   #counted = 0;
+  /** Says that there is no model to ask yet. */
+  #waits: HTMLElement | undefined;
   #welcomed: { state: HostState; empty: boolean } | undefined;
 
   constructor(chat: ChatController, host: ModelHost, go: ChatNavigation) {
@@ -60,7 +62,12 @@ export class ChatView {
     chat.changed.on(() => this.update());
     chat.grew.on((writing) => this.#grew(writing));
     chat.finished.on((message) => this.#finished(message));
-    host.changed.on(() => this.update());
+    host.changed.on(() => {
+      if (host.state.kind !== "empty") {
+        this.#waits?.remove();
+      }
+      this.update();
+    });
     this.update();
   }
 
@@ -131,7 +138,8 @@ export class ChatView {
     const { state, atHand } = this.#host;
     if (state.kind === "empty" && !atHand) {
       this.composer.input.value = text;
-      notify("Choose a model first; your message waits here.", { label: "Models", run: () => this.#go.models() });
+      this.#waits?.remove();
+      this.#waits = notify("Choose a model first; your message waits here.", { label: "Models", run: () => this.#go.models() });
       return;
     }
     this.#follows = true;
@@ -151,7 +159,7 @@ export class ChatView {
       this.#live.textContent = writing.rate === undefined || this.#chat.writing !== writing ? "" : tokensPerSecond(writing.rate);
       const context = this.#host.engine?.info.context;
       if (context) {
-        this.composer.setMeter(this.#counted + writing.tokens, context);
+        this.composer.setMeter({ used: this.#counted + writing.tokens, context });
       }
       if (this.#follows) {
         this.#toEnd();
@@ -164,7 +172,8 @@ export class ChatView {
       return;
     }
     // Read once, when it is whole: a screen reader that follows every word says none of them.
-    announce(message.state === "failed" ? "The answer failed" : `${message.state === "stopped" ? "Stopped. " : ""}${message.content}`);
+    const { state, content } = message;
+    announce(state === "failed" ? "The answer failed" : state === "stopped" ? `Stopped. ${content}` : content || NOTHING);
   }
 
   #showWelcome(empty: boolean): void {
@@ -178,7 +187,7 @@ export class ChatView {
       case "busy":
         return refill(this.#welcome, progressPanel(this.#host));
       case "failed":
-        return refill(this.#welcome, errorBox(state.error, loadSteps(this.#host, state.choice, state.error, this.#go)));
+        return refill(this.#welcome, errorBox(state.error, loadSteps(this.#host, state, this.#go)));
       case "ready":
         return refill(
           this.#welcome,
@@ -206,7 +215,7 @@ export class ChatView {
     const conversation = this.#chat.conversation;
     if (!engine || conversation.messages.length === 0) {
       this.#counted = 0;
-      return this.composer.setMeter(undefined, 1);
+      return this.composer.setMeter(engine && { used: 0, context: engine.info.context });
     }
     const writing = this.#chat.writing;
     const end = writing?.conversation === conversation ? writing.message.parent : undefined;
@@ -215,10 +224,10 @@ export class ChatView {
       const { length } = await engine.tokenize(text);
       if (this.#chat.conversation === conversation && this.#host.engine === engine) {
         this.#counted = length;
-        this.composer.setMeter(length + (this.#chat.writing?.tokens ?? 0), engine.info.context);
+        this.composer.setMeter({ used: length + (this.#chat.writing?.tokens ?? 0), context: engine.info.context });
       }
     } catch {
-      this.composer.setMeter(undefined, 1);
+      this.composer.setMeter(undefined);
     }
   }
 

@@ -18,6 +18,8 @@ export class Composer {
   readonly #meterFill = make("span", { class: "meter-fill" });
   readonly #meterText = make("span", { class: "meter-text" });
   readonly #actions: ComposerActions;
+  /** Tokens that the conversation has and may have; undefined while nobody knows. */
+  #filled: { used: number; context: number } | undefined;
 
   constructor(actions: ComposerActions) {
     this.#actions = actions;
@@ -29,7 +31,10 @@ export class Composer {
       "aria-describedby": "composer-hint",
       enterkeyhint: "send",
       onkeydown: (event: KeyboardEvent) => this.#key(event),
-      oninput: () => this.#fit(),
+      oninput: () => {
+        this.#fit();
+        this.#showMeter();
+      },
     });
     this.#send = iconButton("Send", "send", () => this.#submit(), { class: "send" });
     this.#stop = iconButton("Stop", "stop", () => actions.stop(), { class: "send stop" });
@@ -64,14 +69,23 @@ export class Composer {
     }
   }
 
-  setMeter(used: number | undefined, context: number): void {
-    this.#meter.hidden = used === undefined;
-    if (used === undefined) {
+  /** How full the context is without what is being typed; undefined hides it. */
+  setMeter(filled: { used: number; context: number } | undefined): void {
+    this.#filled = filled;
+    this.#showMeter();
+  }
+
+  #showMeter(): void {
+    const draft = draftTokens(this.input.value);
+    const { used: counted, context } = this.#filled ?? { used: 0, context: 0 };
+    const used = counted + draft;
+    this.#meter.hidden = this.#filled === undefined || used === 0;
+    if (this.#meter.hidden) {
       return;
     }
     const share = Math.min(1, used / context);
     this.#meterFill.style.setProperty("width", `${Math.round(share * 100)}%`);
-    this.#meterText.textContent = `${count(used)} of ${count(context)} tokens`;
+    this.#meterText.textContent = `${draft > 0 ? "about " : ""}${count(used)} of ${count(context)} tokens`;
     this.#meter.classList.toggle("full", share > 0.9);
     this.#meter.setAttribute("aria-valuenow", String(used));
     this.#meter.setAttribute("aria-valuemax", String(context));
@@ -94,6 +108,7 @@ export class Composer {
     }
     this.input.value = "";
     this.#fit();
+    this.#showMeter();
     this.#actions.send(text);
   }
 
@@ -101,4 +116,9 @@ export class Composer {
     this.input.style.setProperty("height", "auto");
     this.input.style.setProperty("height", `${this.input.scrollHeight}px`);
   }
+}
+
+/** Tokens that a text will be, roughly: counting them exactly takes the engine, which may be busy. */
+function draftTokens(text: string): number {
+  return Math.ceil(text.trim().length / 4);
 }

@@ -191,7 +191,8 @@ export class ChatController {
     try {
       const engine = await unlessAborted(this.#host.ready(), signal);
       asked = performance.now();
-      message.model = engine.info.name;
+      // As the page calls it, which is what people know it by.
+      message.model = this.#host.state.kind === "ready" ? this.#host.state.label : engine.info.name;
       const reply = engine.chat(this.prompt(conversation, question), options(this.#preferences.settings, engine, signal));
       for await (const delta of reply) {
         const now = performance.now();

@@ -16,17 +16,22 @@ export interface MessageActions {
   steps(id: string): Steps;
 }
 
+/** In the place of an answer without a word. */
+export const NOTHING = "The model said nothing.";
+
 export class MessageView {
   readonly element: HTMLElement;
   readonly message: ChatMessage;
   readonly #actions: MessageActions;
   readonly #content: HTMLElement;
   readonly #thought: HTMLDetailsElement;
-  readonly #thoughtText = make("div", { class: "thought-text" });
+  readonly #thoughtText = make("div", { class: "thought-text markdown" });
   readonly #thoughtTitle = make("span", {}, "Thoughts");
   readonly #footer = make("footer", { class: "message-footer" });
   readonly #problem = make("div");
+  readonly #silent = make("p", { class: "muted", hidden: true }, NOTHING);
   readonly #markdown: MarkdownStream | undefined;
+  readonly #thoughtMarkdown = new MarkdownStream(this.#thoughtText, { document, onCopy: copyCode });
   #place: Place = { index: 0, count: 1, ids: [] };
 
   constructor(message: ChatMessage, actions: MessageActions) {
@@ -41,6 +46,7 @@ export class MessageView {
       { class: `message ${message.role}`, "aria-label": mine ? "You" : "Model", "data-id": message.id },
       !mine && this.#thought,
       this.#content,
+      this.#silent,
       this.#problem,
       this.#footer,
     );
@@ -66,8 +72,9 @@ export class MessageView {
     if (this.#markdown) {
       this.#markdown.update(content);
       this.#thought.hidden = !thought;
-      this.#thoughtText.textContent = thought?.trim() ?? "";
+      this.#thoughtMarkdown.update(thought?.trimStart() ?? "");
       this.#thoughtTitle.textContent = state === "writing" && content === "" ? "Thinking…" : "Thoughts";
+      this.#silent.hidden = state !== "complete" || content !== "";
       this.element.classList.toggle("waiting", state === "writing" && content === "" && !thought);
     } else {
       this.#content.textContent = content;

@@ -3,7 +3,7 @@
 import type { ModelHost } from "../model/host";
 import type { Server } from "../model/server";
 import type { Preferences } from "../state/preferences";
-import { DEFAULTS, FIELDS, readNumber, type NumberField } from "../state/settings";
+import { correction, DEFAULTS, FIELDS, readNumber, type NumberField } from "../state/settings";
 import { count } from "../text/format";
 import { button, iconButton } from "../ui/button";
 import { openDialog } from "../ui/dialog";
@@ -28,7 +28,11 @@ export function openSettings(parts: SettingsParts): void {
   const keepSystem = () => preferences.change({ system: forAll.checked ? system.value : "" });
   forAll.addEventListener("change", keepSystem);
   system.addEventListener("change", () => forAll.checked && keepSystem());
-
+  const reset = (close: (result: string) => void) => () => {
+    preferences.reset();
+    close("");
+    openSettings(parts);
+  };
 
   const context = FIELDS.find(({ name }) => name === "context") as NumberField;
   const fields = FIELDS.filter((field) => field !== context);
@@ -37,28 +41,28 @@ export function openSettings(parts: SettingsParts): void {
     "Settings",
     (close) => [
       iconButton("Close", "close", () => close(""), { class: "dialog-close" }),
-      section(
-        "This conversation",
-        make("label", { class: "field" }, make("span", {}, "System prompt"), system),
-        make("label", { class: "check" }, forAll, make("span", {}, "Begin new conversations with it")),
-      ),
-      section(
-        "Replies",
-        toggle("think", "Think first", "Slower, and better at hard questions.", preferences),
-        ...fields.map((field) => numberField(field, preferences)),
-        make("div", { class: "row end" }, button("Reset to defaults", () => {
-          preferences.reset();
-          close("");
-          openSettings(parts);
-        })),
-      ),
-      section("Loading", numberField(context, preferences), contextNote(preferences, host, close)),
-      // Somewhere else there is nobody to report to.
-      (server.ours || settings.report) &&
+      make(
+        "div",
+        { class: "panel-body" },
         section(
-          "This server",
-          toggle("report", "Report errors to this server", "Its log gets what went wrong and in which browser; never what is said in a conversation.", preferences),
+          "This conversation",
+          make("label", { class: "field" }, make("span", {}, "System prompt"), system),
+          make("label", { class: "check" }, forAll, make("span", {}, "Begin new conversations with it")),
         ),
+        section(
+          "Replies",
+          toggle("think", "Think first", "Slower, and better at hard questions.", preferences),
+          ...fields.map((field) => numberField(field, preferences)),
+        ),
+        section("Loading", numberField(context, preferences), contextNote(preferences, host, close)),
+        // Somewhere else there is nobody to report to.
+        (server.ours || settings.report) &&
+          section(
+            "This server",
+            toggle("report", "Report errors to this server", "Its log gets what went wrong and in which browser; never what is said in a conversation.", preferences),
+          ),
+        make("div", { class: "row end" }, button("Reset to defaults", reset(close))),
+      ),
     ],
     { class: "panel" },
   );
@@ -89,8 +93,10 @@ function numberField(field: NumberField, preferences: Preferences): HTMLElement 
     value: value === null ? "" : value,
     "data-setting": field.name,
   });
+  const note = make("small", { class: "correction", role: "status" });
   input.addEventListener("change", () => {
     const read = readNumber(field, input.value);
+    note.textContent = correction(field, input.value) ?? "";
     if (read !== undefined) {
       preferences.change({ [field.name]: read });
     }
@@ -107,7 +113,7 @@ function numberField(field: NumberField, preferences: Preferences): HTMLElement 
       input.dispatchEvent(new Event("change"));
     }
   });
-  return make("label", { class: "field number-field" }, make("span", {}, make("span", {}, field.label), help(field.help)), input);
+  return make("label", { class: "field number-field" }, make("span", {}, make("span", {}, field.label), help(field.help), note), input);
 }
 
 /** Another context size needs the model to be loaded again. */

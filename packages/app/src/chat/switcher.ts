@@ -31,8 +31,9 @@ export function openSwitcher(library: Library, go: SwitcherNavigation): void {
     "aria-expanded": "true",
     autocomplete: "off",
   });
+  let chosen: (() => void) | undefined;
   const choose = (index: number) => {
-    options[index]?.run();
+    chosen = options[index]?.run;
     open?.close();
   };
   const show = () => {
@@ -74,6 +75,8 @@ export function openSwitcher(library: Library, go: SwitcherNavigation): void {
   open = dialog;
   void result.then(() => {
     open = undefined;
+    // Not before: while the dialog is open, nothing else takes focus.
+    chosen?.();
   });
   look();
   input.focus();

@@ -5,6 +5,7 @@ import { Emitter } from "../state/emitter";
 import type { Preferences } from "../state/preferences";
 import { Rate } from "../text/rate";
 import { shortName } from "./parts";
+import { plannedStages, shareOf, type Stage, type StageName } from "./stages";
 
 /** What the user chose. */
 export type ModelChoice =
@@ -12,26 +13,30 @@ export type ModelChoice =
   | { kind: "address"; url: string; keep: boolean; name?: string; sha256?: string; bytes?: number; replace?: boolean }
   | { kind: "files"; files: File[]; keep: boolean };
 
-export type StageName = "fetch" | "import" | "download" | "verify" | "upload" | "compile";
-
-/** Something under way that has a length. */
-export interface Stage {
-  name: StageName;
-  loaded: number;
-  /** 0 while nobody knows. */
-  total: number;
-  rate: Rate;
+/** A loading that failed. */
+export interface Failure {
+  error: unknown;
+  /** What to load when somebody tries again. */
+  choice: ModelChoice;
+  /** The stored files that it failed with. */
+  stored?: string[];
 }
 
 export type HostState =
   | { kind: "empty" }
-  | { kind: "busy"; label: string; stages: Stage[]; keeps: boolean }
-  /** `context` is what was asked for; null if nothing was. */
-  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice; context: number | null }
-  | { kind: "failed"; label: string; error: unknown; choice: ModelChoice };
+  /** `share` of all of it is done, from 0 to 1; it never becomes less. */
+  | { kind: "busy"; label: string; stages: Stage[]; planned: readonly StageName[]; share: number; keeps: boolean }
+  /** `context` is what was asked for; null if nothing was. `failure` is what was to take this one's place and did not. */
+  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice; context: number | null; failure?: Failure }
+  | ({ kind: "failed"; label: string } & Failure);
+
+type Ready = Extract<HostState, { kind: "ready" }>;
 
 /** After these, what was loaded is of no use any more. */
 const FATAL = ["engine.unloaded", "worker.failed", "internal"];
+
+/** Families of errors that are the file's fault, or its server's: what ran before still runs. */
+const OF_THE_FILE = ["source", "storage", "gguf", "metadata", "model", "format", "tokenizer"];
 
 export class ModelHost {
   /** The state became another one. */
@@ -41,6 +46,8 @@ export class ModelHost {
   readonly store: ModelStore | undefined;
   readonly #preferences: Preferences;
   #state: HostState = { kind: "empty" };
+  /** What is loaded, also while something else is fetched that may take its place. */
+  #loaded: Ready | undefined;
   /** All that loads and unloads, one after the other: two engines at once would not fit the memory of many devices. */
   #queue: Promise<void> = Promise.resolve();
   /** Stops what was wanted last, which makes it outdated if something else is wanted instead. */
@@ -62,23 +69,25 @@ export class ModelHost {
   }
 
   /**
-   * Loads a model in place of what is loaded; with another context size, if one is given, which then becomes the setting.
-   * Fails only by the state: whoever follows it knows.
+   * Loads a model in place of what is loaded, which stays until the other one is here; with another context size, if one is
+   * given, which then becomes the setting. Fails only by the state: whoever follows it knows.
    */
   load(choice: ModelChoice, context?: number): Promise<void> {
     if (context !== undefined) {
       this.#preferences.change({ context });
     }
     return this.#next(async (attempt) => {
-      const label = labelOf(choice);
-      const keeps = choice.kind !== "stored" && choice.keep;
-      await this.#leave({ kind: "busy", label, stages: [], keeps });
-      const end = await this.#attempt(choice, label, attempt.signal);
+      const before = this.#loaded;
+      let end = await this.#attempt(choice, attempt.signal);
+      if (end.kind === "failed" && before && before.choice !== choice && attempt.latest() && isOfTheFile(end.error)) {
+        // It came far enough for what was loaded to make room, and is of no use.
+        const { error, choice: failed, stored } = end;
+        const back = await this.#attempt(before.choice, attempt.signal);
+        end = back.kind === "ready" ? { ...back, failure: { error, choice: failed, ...(stored ? { stored } : {}) } } : end;
+      }
       // Whoever came after this has the state now, or will have it.
       if (attempt.latest()) {
         this.#become(end);
-      } else if (end.kind === "ready") {
-        await unloaded(end.engine);
       }
     });
   }
@@ -89,7 +98,20 @@ export class ModelHost {
 
   /** Gives the memory back. */
   unload(): Promise<void> {
-    return this.#next(() => this.#leave({ kind: "empty" }));
+    return this.#next(async () => {
+      this.#become({ kind: "empty" });
+      await this.#makeRoom();
+    });
+  }
+
+  /** Nobody needs to be told of a failure any more. */
+  dismiss(): void {
+    if (this.#state.kind === "failed") {
+      this.#become({ kind: "empty" });
+    } else if (this.#state.kind === "ready" && this.#state.failure) {
+      const { failure: _, ...rest } = this.#state;
+      this.#become(rest);
+    }
   }
 
   /** What could be loaded without asking anybody: what failed before, or what was used last. */
@@ -124,8 +146,8 @@ export class ModelHost {
     this.#losses = error?.code === "device.lost" ? this.#losses + 1 : 0;
     const over = FATAL.includes(String(error?.code)) || this.#losses > 1;
     if (this.#state.kind === "ready" && over) {
-      const { label, choice, engine } = this.#state;
-      this.#queue = this.#queue.then(() => unloaded(engine));
+      const { label, choice } = this.#state;
+      this.#queue = this.#queue.then(() => this.#makeRoom());
       this.#losses = 0;
       this.#become({ kind: "failed", label, error, choice });
     }
@@ -148,18 +170,30 @@ export class ModelHost {
     return this.#queue;
   }
 
-  /** Gives up what is loaded, for another state. */
-  async #leave(state: HostState): Promise<void> {
-    const { engine } = this;
-    this.#become(state);
+  /** Gives up what is loaded. */
+  async #makeRoom(): Promise<void> {
+    const engine = this.#loaded?.engine;
+    this.#loaded = undefined;
     await unloaded(engine);
   }
 
   /** Loads. Fails never; how it ended, the state tells. */
-  async #attempt(choice: ModelChoice, label: string, signal: AbortSignal): Promise<Exclude<HostState, { kind: "busy" }>> {
+  async #attempt(choice: ModelChoice, signal: AbortSignal): Promise<Exclude<HostState, { kind: "busy" }>> {
+    const label = labelOf(choice);
     const { context } = this.#preferences.settings;
+    const keeps = choice.kind !== "stored" && choice.keep;
+    let here = choice;
+    this.#become({ kind: "busy", label, stages: [], planned: plannedStages(choice), share: 0, keeps });
     try {
-      const here = choice.kind !== "stored" && choice.keep ? await this.#keep(choice, signal) : choice;
+      if (keeps) {
+        if (this.#loaded && overwrites(choice, this.#loaded.choice)) {
+          // The engine holds on to its file.
+          await this.#makeRoom();
+        }
+        here = await this.#keep(choice, signal);
+      }
+      // Two engines at once would not fit the memory of many devices.
+      await this.#makeRoom();
       const engine = await this.#open(here, context, signal);
       if (signal.aborted) {
         // Too late to be stopped, but nobody wants it any more.
@@ -170,10 +204,26 @@ export class ModelHost {
       if (here.kind === "stored") {
         this.#preferences.setLastModel(here.names);
       }
-      return { kind: "ready", label, engine, choice: here, context };
+      this.#loaded = { kind: "ready", label, engine, choice: here, context };
+      return this.#loaded;
     } catch (error) {
-      const stopped = (error as { code?: unknown } | undefined)?.code === "cancelled";
-      return stopped ? { kind: "empty" } : { kind: "failed", label, error, choice: again(choice) };
+      if (codeOf(error) === "cancelled") {
+        return this.#loaded ?? { kind: "empty" };
+      }
+      const stored = here.kind === "stored" ? here.names : undefined;
+      if (keeps && stored && codeOf(error) === "gguf.not_gguf") {
+        // A page that asks to sign in, perhaps. Nobody would want to use it again.
+        await this.#forget(stored);
+      }
+      const failure: Failure = { error, choice: again(choice), ...(stored ? { stored } : {}) };
+      return this.#loaded ? { ...this.#loaded, failure } : { kind: "failed", label, ...failure };
+    }
+  }
+
+  /** Deletes what was stored and turned out to be nothing. What cannot be deleted now stays in the list, where it can be later. */
+  async #forget(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      await this.store?.delete(name).catch(() => {});
     }
   }
 
@@ -234,6 +284,8 @@ export class ModelHost {
     stage.loaded = loaded;
     stage.total = total ?? 0;
     stage.rate.add(loaded, performance.now());
+    // A further file of the same model begins at nothing again, and so do stages that nobody knew of.
+    this.#state.share = Math.max(this.#state.share, shareOf(stages, this.#state.planned));
     this.progressed.emit();
   }
 
@@ -270,6 +322,22 @@ function again(choice: ModelChoice): ModelChoice {
   }
   const { replace: _, ...rest } = choice;
   return rest;
+}
+
+/** Whether storing what was chosen writes over a file of what is loaded. */
+function overwrites(choice: ModelChoice, loaded: ModelChoice): boolean {
+  if (loaded.kind !== "stored") {
+    return false;
+  }
+  return choice.kind === "files" ? choice.files.some(({ name }) => loaded.names.includes(name)) : choice.kind === "address" && choice.replace === true;
+}
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown } | undefined)?.code);
+}
+
+function isOfTheFile(error: unknown): boolean {
+  return OF_THE_FILE.includes(codeOf(error).split(".")[0] as string);
 }
 
 /** An engine that cannot even be unloaded is gone already. */

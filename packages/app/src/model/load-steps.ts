@@ -1,18 +1,24 @@
 // What can be done when loading failed: the same buttons on every page that tells of it.
 
-import type { Steps } from "../ui/error-box";
 import { count } from "../text/format";
-import type { ModelChoice, ModelHost } from "./host";
+import type { Steps } from "../ui/error-box";
+import { notifyError } from "../ui/notices";
+import type { Failure, ModelHost } from "./host";
 
 export interface LoadNavigation {
+  /** Not on the page itself. */
   models?(): void;
   device(): void;
   settings(): void;
 }
 
-export function loadSteps(host: ModelHost, choice: ModelChoice, error: unknown, go: LoadNavigation): Steps {
+export function loadSteps(host: ModelHost, { choice, error, stored }: Failure, go: LoadNavigation): Steps {
   const again = () => void host.load(choice);
-  const largest = (error as { details?: { largestContext?: unknown } } | undefined)?.details?.largestContext;
+  const { code, details } = (error ?? {}) as { code?: unknown; details?: { largestContext?: unknown } };
+  const largest = details?.largestContext;
+  // It is there, and will not run: deleting it is what remains. What was stored just now and is no model at all is gone already.
+  const gone = code === "gguf.not_gguf" && choice.kind !== "stored";
+  const useless = stored && !gone && /^(gguf|metadata|model|format|tokenizer)\./.test(String(code));
   return {
     retry: { label: "Try again", run: again },
     reload: { label: "Load it again", run: again },
@@ -23,6 +29,21 @@ export function loadSteps(host: ModelHost, choice: ModelChoice, error: unknown, 
       typeof largest === "number" && largest > 0
         ? { label: `Load with ${count(largest)} tokens`, run: () => void host.load(choice, largest) }
         : { label: "Settings", run: () => go.settings() },
-    ...(go.models ? { models: { label: "Models", run: () => go.models?.() } } : {}),
+    ...(go.models
+      ? { models: { label: "Models", run: () => go.models?.() } }
+      : useless
+        ? { models: { label: "Delete it", run: () => void remove(host, stored) } }
+        : {}),
   };
+}
+
+async function remove(host: ModelHost, names: readonly string[]): Promise<void> {
+  try {
+    for (const name of names) {
+      await host.store?.delete(name);
+    }
+    host.dismiss();
+  } catch (error) {
+    notifyError(error);
+  }
 }

@@ -6,7 +6,7 @@ import { button } from "../ui/button";
 import { facts, make, pickFiles, refill, type Child } from "../ui/dom";
 import { errorBox } from "../ui/error-box";
 import { notifyError } from "../ui/notices";
-import type { ModelChoice, ModelHost } from "./host";
+import type { Failure, ModelChoice, ModelHost } from "./host";
 import { loadSteps } from "./load-steps";
 import { groupStored } from "./parts";
 import { progressPanel } from "./progress-panel";
@@ -27,6 +27,9 @@ export class ModelsView {
   readonly #now = make("div", { class: "now" });
   readonly #stored = make("div");
   readonly #offered = make("div");
+  readonly #beginning = make("div");
+  /** Taken for granted until the store has said otherwise. */
+  #anyStored = true;
   readonly #address: HTMLInputElement;
   readonly #keepAddress: HTMLInputElement;
   readonly #keepFile: HTMLInputElement;
@@ -47,6 +50,7 @@ export class ModelsView {
       this.#now,
       this.#stored,
       this.#offered,
+      this.#beginning,
       this.#addressCard(),
       this.#fileCard(),
     );
@@ -57,6 +61,10 @@ export class ModelsView {
 
   /** The page is looked at: what the server has may be more than it was. */
   opened(): void {
+    // What ran before runs again, and whoever left the page has seen why.
+    if (this.#host.state.kind === "ready") {
+      this.#host.dismiss();
+    }
     void this.update();
     void this.#server.refresh();
   }
@@ -68,7 +76,8 @@ export class ModelsView {
 
   use(choice: ModelChoice): void {
     void this.#host.load(choice).then(() => {
-      if (this.#host.state.kind === "ready" && this.element.isConnected) {
+      const { state } = this.#host;
+      if (state.kind === "ready" && !state.failure && this.element.isConnected) {
         this.#go.chat();
       }
     });
@@ -84,11 +93,12 @@ export class ModelsView {
       case "busy":
         return refill(this.#now, progressPanel(host));
       case "failed":
-        return refill(this.#now, errorBox(state.error, loadSteps(host, state.choice, state.error, { device: this.#go.device, settings: this.#go.settings })));
+        return refill(this.#now, this.#failed(state));
       case "ready": {
         const { info } = state.engine;
         return refill(
           this.#now,
+          state.failure && this.#failed(state.failure),
           make(
             "div",
             { class: "card current" },
@@ -118,14 +128,22 @@ export class ModelsView {
     }
   }
 
+  #failed(failure: Failure): HTMLElement {
+    return errorBox(failure.error, loadSteps(this.#host, failure, { device: this.#go.device, settings: this.#go.settings }));
+  }
+
   async #showStored(): Promise<void> {
     const { store } = this.#host;
     if (!store) {
+      this.#anyStored = false;
+      this.#showBeginning();
       return refill(this.#stored, make("p", { class: "card muted" }, "This browser keeps no files here, as in a private window. Models can be used, but not stored."));
     }
     try {
       const [files, space] = await Promise.all([store.list(), store.estimate()]);
       const groups = groupStored(files);
+      this.#anyStored = groups.length > 0;
+      this.#showBeginning();
       const rows = groups.map((group) =>
         storedRow(group, {
           host: this.#host,
@@ -148,8 +166,30 @@ export class ModelsView {
     }
   }
 
+  /** For whoever has no model yet: where there are some. */
+  #showBeginning(): void {
+    const { models } = this.#server;
+    if (this.#anyStored || (models && models.length > 0)) {
+      return refill(this.#beginning);
+    }
+    const ollama = make("a", { href: "https://ollama.com", rel: "noreferrer", target: "_blank" }, "Ollama");
+    const pull = make("p", {}, "This server has none yet. On the computer it runs on, ", ollama, " brings one: ", make("code", {}, "ollama pull gemma4:e2b"), ". Then look again.");
+    refill(
+      this.#beginning,
+      make(
+        "div",
+        { class: "card" },
+        make("h2", {}, "Where to get a model"),
+        this.#server.ours && pull,
+        this.#server.ours && make("div", { class: "row" }, button("Look again", () => void this.#server.refresh())),
+        make("p", { class: "muted" }, "Any Gemma 4 model in a .gguf file will do, such as those on Hugging Face: give its address below, or download it and choose the file. E2B is the smallest."),
+      ),
+    );
+  }
+
   #showOffered(): void {
     const { models } = this.#server;
+    this.#showBeginning();
     if (!models || models.length === 0) {
       return refill(this.#offered);
     }

@@ -3,7 +3,8 @@
 import { bytes, bytesPerSecond, timeLeft } from "../text/format";
 import { button } from "../ui/button";
 import { make, refill } from "../ui/dom";
-import type { HostState, ModelHost, Stage, StageName } from "./host";
+import type { HostState, ModelHost } from "./host";
+import type { Stage, StageName } from "./stages";
 
 const TITLES: Record<StageName, string> = {
   fetch: "Downloading",
@@ -18,11 +19,12 @@ const TITLES: Record<StageName, string> = {
 export function progressPanel(host: ModelHost): HTMLElement {
   const state = host.state as Extract<HostState, { kind: "busy" }>;
   const list = make("div", { class: "stages" });
+  const overall = make("span", { class: "stage-percent" });
   const rows = new Map<StageName, ReturnType<typeof stageRow>>();
   const panel = make(
     "div",
     { class: "card progress-panel", role: "group", "aria-label": `Loading ${state.label}` },
-    make("h2", {}, `Loading ${state.label}`),
+    make("div", { class: "row between" }, make("h2", {}, `Loading ${state.label}`), overall),
     list,
     make(
       "div",
@@ -35,6 +37,7 @@ export function progressPanel(host: ModelHost): HTMLElement {
     if (host.state !== state) {
       return forget();
     }
+    overall.textContent = state.stages.length > 0 ? `${Math.floor(state.share * 100)} %` : "";
     if (state.stages.length === 0) {
       return refill(list, make("p", { class: "muted" }, "Looking at the file…"));
     }
@@ -63,22 +66,22 @@ export function progressPanel(host: ModelHost): HTMLElement {
 function stageRow(stage: Stage): { element: HTMLElement; update: () => void } {
   const bar = make("progress", { "aria-label": TITLES[stage.name], max: 1 });
   const facts = make("span", { class: "muted small" });
-  const percent = make("span", { class: "stage-percent" });
   const element = make(
     "div",
     { class: "stage" },
-    make("div", { class: "row between" }, make("span", {}, TITLES[stage.name]), percent),
+    make("span", {}, TITLES[stage.name]),
     bar,
     facts,
   );
   const update = () => {
     const { loaded, total } = stage;
-    if (total > 0) {
+    const done = total > 0 && loaded >= total;
+    // Kernels are few and each takes its time: a bar that stands still would look like one that hangs.
+    if (total > 0 && (done || stage.name !== "compile")) {
       bar.value = loaded / total;
-      percent.textContent = `${Math.floor((loaded / total) * 100)} %`;
     }
     facts.textContent = stageFacts(stage);
-    element.classList.toggle("done", total > 0 && loaded >= total);
+    element.classList.toggle("done", done);
   };
   return { element, update };
 }

@@ -28,7 +28,13 @@ export function reportErrors({ server, preferences, host, chat }: Parts): void {
   const reporter = new Reporter(server, () => preferences.settings.report);
   addEventListener("error", ({ error, message, filename, lineno }) => reporter.tell("error", error ?? { message: `${message} (${filename}:${lineno})` }));
   addEventListener("unhandledrejection", ({ reason }) => reporter.tell("error", reason));
-  host.changed.on(() => host.state.kind === "failed" && reporter.tell("load", host.state.error));
+  host.changed.on(() => {
+    const { state } = host;
+    const failure = state.kind === "failed" ? state : state.kind === "ready" ? state.failure : undefined;
+    if (failure) {
+      reporter.tell("load", failure.error);
+    }
+  });
   chat.finished.on(({ state, error }) => state === "failed" && reporter.tell("reply", error));
 }
 

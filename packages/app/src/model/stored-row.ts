@@ -35,7 +35,7 @@ export function storedRow(group: StoredGroup, options: StoredRowOptions): HTMLEl
     make(
       "div",
       { class: "row tight" },
-      group.complete && iconButton(`Check ${name} for damage`, "check", () => void check(names, options)),
+      group.complete && iconButton(`Check ${name} for damage`, "shield", () => void check(names, options)),
       group.complete && iconButton(`Save ${name} as a file`, "export", () => void save(names, options)),
       iconButton(`Delete ${name}`, "trash", () => void remove(name, names, group.storedBytes, options)),
       group.complete && !current && button("Use", () => use({ kind: "stored", names }), { kind: "primary", title: `Use ${name}` }),

@@ -33,6 +33,8 @@ export interface NumberField {
   whole: boolean;
   /** What an empty field means, where it may be empty. */
   empty?: string;
+  /** This and less mean the same as nothing, where the field may be empty. */
+  none?: number;
   /** Where arrows begin in an empty field; the least unless told. */
   start?: number;
 }
@@ -58,9 +60,9 @@ export const FIELDS: readonly NumberField[] = [
   { name: "topP", label: "Top-p", help: "Chooses among the likeliest that add up to this share; 1 is off.", least: 0, most: 1, step: 0.01, whole: false },
   { name: "minP", label: "Min-p", help: "Drops what is less likely than this share of the likeliest; 0 is off.", least: 0, most: 1, step: 0.01, whole: false },
   { name: "repeatPenalty", label: "Repeat penalty", help: "Above 1 makes repetition less likely.", least: 0.5, most: 2, step: 0.05, whole: false },
-  { name: "seed", label: "Seed", help: "The same seed gives the same reply.", least: 0, most: 4294967295, step: 1, whole: true, empty: "random" },
-  { name: "maxTokens", label: "Longest reply", help: "In tokens, about three quarters of a word each.", least: 1, most: 131072, step: 1, whole: true, empty: "no limit" },
-  { name: "context", label: "Context size", help: "Tokens that the model can keep in mind. More takes more memory.", least: 256, most: 262144, step: 256, whole: true, empty: "automatic", start: 4096 },
+  { name: "seed", label: "Seed", help: "The same seed gives the same reply.", least: 0, most: 4294967295, step: 1, whole: true, empty: "random", none: -1 },
+  { name: "maxTokens", label: "Longest reply", help: "In tokens, about three quarters of a word each.", least: 1, most: 131072, step: 1, whole: true, empty: "no limit", none: 0 },
+  { name: "context", label: "Context size", help: "Tokens that the model can keep in mind. More takes more memory.", least: 256, most: 262144, step: 256, whole: true, empty: "automatic", none: 0, start: 4096 },
 ];
 
 /** A number that fits its field; undefined if there is none in what was typed. Null where empty means something. */
@@ -73,8 +75,28 @@ export function readNumber(field: NumberField, typed: string): number | null | u
   if (!Number.isFinite(value)) {
     return undefined;
   }
+  if (field.none !== undefined && value <= field.none) {
+    return null;
+  }
   const fitting = Math.min(field.most, Math.max(field.least, value));
   return field.whole ? Math.round(fitting) : fitting;
+}
+
+/** Why a field does not take what was typed as it is; undefined if it does. */
+export function correction(field: NumberField, typed: string): string | undefined {
+  const text = typed.trim().replace(",", ".");
+  const value = Number(text);
+  const range = `from ${field.least} to ${field.most}`;
+  if (readNumber(field, typed) === null) {
+    return undefined;
+  }
+  if (text === "" || !Number.isFinite(value)) {
+    return `A number ${range}, please.`;
+  }
+  if (value < field.least || value > field.most) {
+    return `It can be ${range}.`;
+  }
+  return field.whole && !Number.isInteger(value) ? "It can only be whole." : undefined;
 }
 
 /** Settings as they are stored. */

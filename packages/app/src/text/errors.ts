@@ -34,6 +34,27 @@ const smaller = (details: Details) => {
     : "Choose a smaller context in the settings, or a smaller model.";
 };
 
+/** What an answer other than the file means. */
+function answered(details: Details): string {
+  const status = number(details.status);
+  if (status === undefined) {
+    return "It answered, but not with the file. Check the address; the file may have moved or need permission.";
+  }
+  if (status === 404 || status === 410) {
+    return `There is no file at that address (${status}). Is it spelt as it should be?`;
+  }
+  if (status === 401 || status === 403) {
+    return `It asks for permission (${status}). Download the file by hand, signed in, and open it from disk.`;
+  }
+  if (status === 429) {
+    return `It has had too many requests (${status}). Try again in a while; what has been stored is kept.`;
+  }
+  if (status >= 500) {
+    return `The server has a fault of its own (${status}). Try again later; what has been stored is kept.`;
+  }
+  return `It answered with the status ${status}. Check the address.`;
+}
+
 const TOLD: Readonly<Record<string, Told>> = {
   cancelled: { title: "Stopped", text: "It was stopped before it was done.", step: "retry" },
 
@@ -65,7 +86,14 @@ const TOLD: Readonly<Record<string, Told>> = {
   },
   "context.overflow": {
     title: "The conversation is full",
-    text: "It has as many tokens as its context holds. Start a new chat, edit an earlier message, or load the model with a larger context.",
+    text: (details) => {
+      const [tokens, context] = [number(details.tokens), number(details.context)];
+      const facts =
+        tokens === undefined || context === undefined
+          ? "It has as many tokens as its context holds."
+          : `With your message it has ${count(tokens)} tokens, and the context holds ${count(context)}.`;
+      return `${facts} Shorten the message, start a new chat, or load the model with a larger context.`;
+    },
     step: "settings",
   },
   "context.too_large": { title: "The context is too large", text: smaller, step: "settings" },
@@ -73,6 +101,11 @@ const TOLD: Readonly<Record<string, Told>> = {
   gguf: {
     title: "Not a model file",
     text: "The file is not a whole GGUF file. Is it complete, and is it the file you meant?",
+    step: "models",
+  },
+  "gguf.not_gguf": {
+    title: "Not a model file",
+    text: "What is there is something else than a GGUF model: perhaps a web page, such as one that asks to sign in. Use the address of the file itself, which usually ends in .gguf.",
     step: "models",
   },
   "gguf.truncated": {
@@ -112,10 +145,15 @@ const TOLD: Readonly<Record<string, Told>> = {
     text: "Either the network is down, or that server does not let other sites read its files (CORS). What has been stored is kept and can be resumed. A file that you download by hand always works.",
     step: "retry",
   },
-  "source.status": { title: "The server said no", text: "Check the address; the file may have moved or need permission.", step: "models" },
+  "source.status": { title: "The server gives no file", text: answered, step: "retry" },
   "source.range_ignored": {
     title: "The server sends whole files only",
     text: "Models are read and resumed in parts, which that server does not do. Download the file by hand and open it from disk.",
+    step: "models",
+  },
+  "source.content_range": {
+    title: "The server does not say how large the file is",
+    text: "That is so for web pages, such as one that asks to sign in. Use the address of the file itself, which usually ends in .gguf, or download it by hand and open it from disk.",
     step: "models",
   },
   "source.changed": { title: "The file changed", text: "It became another one while it was being read. Try again.", step: "retry" },

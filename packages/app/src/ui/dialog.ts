@@ -3,7 +3,7 @@
 import { button } from "./button";
 import { make, type Child } from "./dom";
 
-/** Opens a dialog with this content; `close` ends it. Gives focus back when it is over. */
+/** Opens a dialog with this content; `close` ends it. Gives focus back when it is over, and then the result. */
 export function openDialog(
   title: string,
   content: (close: (result: string) => void) => Child[],
@@ -17,11 +17,16 @@ export function openDialog(
   // A press beside the dialog, on what is dimmed, closes it.
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close(""));
   const result = new Promise<string>((resolve) => {
-    dialog.addEventListener("close", () => {
-      resolve(dialog.returnValue);
-      dialog.remove();
-      before?.focus?.();
-    });
+    dialog.addEventListener("close", () =>
+      setTimeout(() => {
+        dialog.remove();
+        // The browser has given focus back already. But if a field of the dialog had it, Chromium may send keys nowhere until
+        // focus changes once more.
+        before?.blur?.();
+        before?.focus?.();
+        resolve(dialog.returnValue);
+      }),
+    );
   });
   document.body.append(dialog);
   dialog.showModal();

@@ -15,7 +15,7 @@ import type { Server } from "../model/server";
 import type { Preferences } from "../state/preferences";
 import { button, iconButton } from "./button";
 import { make, refill } from "./dom";
-import { noticeRegions, notify } from "./notices";
+import { noticeRegions, notify, notifyError } from "./notices";
 
 export interface Parts {
   preferences: Preferences;
@@ -76,7 +76,14 @@ export class Shell {
     this.#frame = make("div", { class: "frame" }, this.#sidebar.element, shade, make("div", { class: "column" }, header, this.#main));
     this.elements = [make("a", { class: "skip", href: "#main", onclick: (event: Event) => this.#skip(event) }, "Skip to the content"), this.#frame, ...noticeRegions()];
     chat.changed.on(() => this.#showHeader());
-    host.changed.on(() => this.#showHeader());
+    host.changed.on(() => {
+      this.#showHeader();
+      // The Models page tells it itself.
+      if (host.state.kind === "ready" && host.state.failure && !this.#models.element.isConnected) {
+        notifyError(host.state.failure.error);
+        host.dismiss();
+      }
+    });
     host.progressed.on(() => this.#showHeader());
     chat.unsaved.on((failure) => this.#tellUnsaved(failure));
   }
@@ -164,11 +171,8 @@ export class Shell {
     const chatting = this.#main.className === "chatting";
     this.#title.textContent = chatting && chat.conversation.messages.length > 0 ? chat.conversation.title : "";
     const { state } = host;
-    const percent = () => {
-      const stage = state.kind === "busy" ? state.stages.findLast(({ loaded, total }) => total > 0 && loaded < total) : undefined;
-      return stage ? ` ${Math.floor((stage.loaded / stage.total) * 100)} %` : "";
-    };
-    const label = { empty: "No model", busy: `Loading${percent()}`, ready: "", failed: "Model failed" }[state.kind] || (state as { label: string }).label;
+    const percent = state.kind === "busy" && state.stages.length > 0 ? ` ${Math.floor(state.share * 100)} %` : "";
+    const label = { empty: "No model", busy: `Loading${percent}`, ready: "", failed: "Model failed" }[state.kind] || (state as { label: string }).label;
     if (this.#model.textContent !== label || this.#model.dataset.state !== state.kind) {
       this.#model.dataset.state = state.kind;
       refill(this.#model, button(label, () => this.#to("#/models"), { kind: "quiet", class: "model-chip", title: "Models" }));

@@ -1,5 +1,6 @@
 // Who cannot see, or use a mouse: names for everything, contrast, order by keyboard, narrow screens, no motion.
 
+import { App } from "./app.mjs";
 import { assert, equal } from "./checks.mjs";
 
 /** In the page: what a person who hears or squints would miss. */
@@ -83,6 +84,10 @@ function faults() {
   }
   if (document.documentElement.scrollWidth > innerWidth) {
     found.push(`wider than the window: ${document.documentElement.scrollWidth}`);
+  }
+  // Only what is inside the frame scrolls.
+  if (document.documentElement.scrollHeight > innerHeight) {
+    found.push(`higher than the window: ${document.documentElement.scrollHeight}`);
   }
   return found;
 }
@@ -169,10 +174,57 @@ export async function keyboard(checks, app) {
     equal(themes, ["system", "light", "dark", "system"], "themes");
   });
 
+  await checks.check("after Ctrl+K one can go on typing, whether something was chosen or not", async () => {
+    for (const key of ["Escape", "Enter"]) {
+      await app.go("#/");
+      await page.fill(".composer-input", "");
+      await page.focus(".composer-input");
+      await page.keyboard.press("Control+k");
+      await page.waitForSelector("dialog.switcher");
+      await page.keyboard.press(key);
+      await page.waitForSelector("dialog.switcher", { state: "detached" });
+      await page.keyboard.type("typed");
+      equal(await page.inputValue(".composer-input"), "typed", `after ${key}`);
+    }
+    await page.fill(".composer-input", "");
+  });
+
   await checks.check("those who asked for no motion see none", async () => {
     await page.emulateMedia({ reducedMotion: "reduce" });
     const moving = await page.evaluate(() => [...document.querySelectorAll("*")].filter((one) => getComputedStyle(one).animationName !== "none").length);
     equal(moving, 0, "moving elements");
     await page.emulateMedia({ reducedMotion: "no-preference" });
   });
+}
+
+/** In the page: what a finger would miss. */
+function tooSmall() {
+  const targets = document.querySelectorAll("button, a[href], summary, .input, label.check");
+  return [...targets]
+    // What stands in a sentence is as high as its line.
+    .filter((one) => one.checkVisibility({ checkVisibilityCSS: true }) && !one.closest("p, .skip"))
+    .map((one) => ({ name: one.getAttribute("aria-label") ?? one.textContent.trim(), ...one.getBoundingClientRect().toJSON() }))
+    .filter(({ width, height }) => width < 44 || height < 44)
+    .map(({ name, width, height }) => `${name}: ${Math.round(width)} × ${Math.round(height)}`);
+}
+
+export async function touch(checks, browser, origin) {
+  const app = await App.open(browser, origin, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const { page } = app;
+  await checks.check("fingers find every target", async () => {
+    assert(await page.evaluate(() => matchMedia("(pointer: coarse)").matches), "no finger");
+    for (const hash of ["#/", "#/models"]) {
+      await app.go(hash);
+      await page.waitForTimeout(300);
+      equal(await page.evaluate(tooSmall), [], hash);
+    }
+    await app.shot("models-phone");
+    await page.click('[aria-label="Settings"]');
+    equal(await page.evaluate(tooSmall), [], "settings");
+    await page.keyboard.press("Escape");
+    await page.click('[aria-label="Conversations"]');
+    await page.waitForTimeout(300);
+    equal(await page.evaluate(tooSmall), [], "drawer");
+  });
+  await app.close();
 }

@@ -110,6 +110,28 @@ export async function chatting(checks, app) {
     equal(await page.locator(".messages").getAttribute("aria-live"), "off", "messages");
   });
 
+  await checks.check("the meter counts what is being typed, and settings say what they correct", async () => {
+    const meter = () => page.locator(".meter-text").innerText();
+    const before = await meter();
+    await page.fill(".composer-input", "word ".repeat(400));
+    equal(await meter(), `about ${(Number(before.split(" ")[0]) + 500).toLocaleString("en")} of 512 tokens`, "meter");
+    await page.fill(".composer-input", "");
+    equal(await meter(), before, "meter without a draft");
+    await page.click('[aria-label="Settings"]');
+    const set = async (name, typed) => {
+      await page.fill(`[data-setting="${name}"]`, typed);
+      await page.press(`[data-setting="${name}"]`, "Tab");
+      return page.inputValue(`[data-setting="${name}"]`);
+    };
+    equal([await set("maxTokens", "0"), await set("seed", "-1"), await set("temperature", "9")], ["", "", "2"], "values");
+    equal(await page.locator(".correction:not(:empty)").allInnerTexts(), ["It can be from 0 to 2."], "corrections");
+    equal([await set("maxTokens", "8"), await set("seed", "7"), await set("temperature", "1")], ["8", "7", "1"], "values");
+    // Scrolled to its end, the panel can still be closed.
+    await page.locator("dialog >> text=Reset to defaults").scrollIntoViewIfNeeded();
+    assert(await page.evaluate(() => document.querySelector(".dialog-close").getBoundingClientRect().top >= 0), "the way out is gone");
+    await page.click('dialog [aria-label="Close"]');
+  });
+
   await checks.check("a system prompt belongs to its conversation", async () => {
     await page.click('[aria-label="Settings"]');
     await page.fill("dialog textarea", "Answer in verse.");

@@ -10,6 +10,7 @@ export async function byAddress(checks, app, server) {
   await checks.check("an ordinary server shows no models of its own", async () => {
     await app.go("#/models");
     equal(await page.locator("text=On this server").count(), 0, "sections");
+    await page.waitForSelector("text=Where to get a model");
     await app.shot("models-empty");
   });
 
@@ -41,6 +42,30 @@ export async function byAddress(checks, app, server) {
     assert(row.includes(MODEL) && row.includes("2.2 MB") && row.includes("in use"), row);
     assert(/used · .* free/.test(await page.locator("section.page").innerText()), "no use of storage");
     await app.shot("models-stored");
+  });
+
+  await checks.check("a file that is not there leaves the model that runs, and is told as such", async () => {
+    await page.fill('input[type="url"]', `${app.origin}/models/none.gguf`);
+    await page.click("form >> text=Load");
+    await page.waitForSelector('.error-box[data-code="source.status"]');
+    const text = await page.locator(".error-box").innerText();
+    assert(text.includes("no file at that address (404)") && !text.includes("CORS"), text);
+    equal(await page.locator(".model-chip").innerText(), MODEL, "model");
+    assert(await page.locator(".card.current").isVisible(), "nothing runs");
+    await app.shot("models-not-found");
+    // The browser itself tells of it as well.
+    app.troubles = app.troubles.filter((trouble) => !/404/.test(trouble));
+  });
+
+  await checks.check("a page that is no model is not kept, and the model that ran comes back", async () => {
+    await page.fill('input[type="url"]', `${app.origin}/index.html`);
+    await page.click("form >> text=Load");
+    await page.waitForSelector('.error-box[data-code="gguf.not_gguf"]', { timeout: app.patience });
+    await app.ready();
+    equal(await page.locator(".model-chip").innerText(), MODEL, "model");
+    equal(await page.locator('[aria-label="Stored models"] li').count(), 1, "stored");
+    await page.reload();
+    await page.waitForSelector('[aria-label="Stored models"] li');
   });
 
   await checks.check("the stored model is checked for damage", async () => {
@@ -144,14 +169,24 @@ export async function byFile(checks, browser, origin) {
 /** From `rullama serve`: its model, stored and loaded; what the rest of a walk begins with. */
 export async function fromServer(checks, app) {
   const { page } = app;
+  await checks.check("a message without a model waits, and says so until one is chosen", async () => {
+    await app.go("#/");
+    await page.fill(".composer-input", "Waiting");
+    await page.press(".composer-input", "Enter");
+    await page.waitForSelector(".notice >> text=Choose a model first");
+    equal(await page.inputValue(".composer-input"), "Waiting", "message");
+  });
+
   await checks.check("a model of the server is listed, stored and loaded", async () => {
     await app.go("#/models");
     await page.waitForSelector("text=On this server");
     const row = await page.locator('[aria-label="Models on this server"] li').innerText();
     assert(row.includes(SERVED) && row.includes("2.2 MB") && row.includes("1.8M") && row.includes("Q8_0"), row);
     await page.click(`button[title="Use ${SERVED}"]`);
+    await page.waitForSelector(".notice", { state: "detached" });
     await app.ready();
     await page.waitForSelector(".chat");
+    await page.fill(".composer-input", "");
     await app.shot("chat-ready");
     await app.go("#/models");
     assert((await page.locator('[aria-label="Stored models"]').innerText()).includes(SERVED), "not stored");

@@ -8,7 +8,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { start } from "../../../../xtask/browser/browsers.mjs";
-import { everyView, keyboard } from "./access.mjs";
+import { everyView, keyboard, touch } from "./access.mjs";
 import { App } from "./app.mjs";
 import { chatting, conversations, transfer } from "./chat.mjs";
 import { Checks } from "./checks.mjs";
@@ -68,6 +68,7 @@ async function inChromium() {
   await reports(checks, browser, rullama);
   await tooLarge(checks, browser, rullama.origin);
   await byFile(checks, browser, rullama.origin);
+  await touch(checks, browser, rullama.origin);
   await silentServer(checks, browser, server);
   await newVersion(checks, browser, server);
   const ordinary = await App.open(browser, server.origin);

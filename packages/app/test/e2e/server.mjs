@@ -49,9 +49,11 @@ export async function serve() {
       return sendModel(join(MODELS, normalize(pathname.slice("/models".length))), request, response);
     }
     const path = normalize(pathname === "/" ? "/index.html" : pathname);
-    const body = await readFile(join(DIST, path));
-    response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream", "cache-control": "no-cache" });
-    response.end(behaviour.newer && path === "/service-worker.js" ? String(body).replace('VERSION="', 'VERSION="newer-') : body);
+    const file = await readFile(join(DIST, path));
+    const body = behaviour.newer && path === "/service-worker.js" ? Buffer.from(String(file).replace('VERSION="', 'VERSION="newer-')) : file;
+    const type = TYPES[extname(path)] ?? "application/octet-stream";
+    response.writeHead(200, { "content-type": type, "content-length": body.length, "cache-control": "no-cache" });
+    response.end(body);
   }
 
   async function answerApi(pathname, searchParams, request, response) {

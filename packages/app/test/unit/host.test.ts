@@ -5,7 +5,7 @@ import type { Preferences } from "../../src/state/preferences";
 
 /** One engine that was asked for, with the means to end the wait for it. */
 interface Asked {
-  options: { context?: number; signal: AbortSignal };
+  options: { context?: number; signal: AbortSignal; onProgress: (event: object) => void };
   finish: () => void;
   fail: (error: unknown) => void;
 }
@@ -124,6 +124,97 @@ describe("the host of the model", () => {
     await done;
     expect([alive, seen]).toEqual([1, ["busy", "ready"]]);
     expect(reportError).toHaveBeenCalledTimes(2);
+  });
+
+  describe("while a model is ready", () => {
+    const failing = (code: string) => async () => {
+      throw Object.assign(new Error("no"), { code });
+    };
+    const address = { kind: "address" as const, url: "/models/b", name: "b", keep: true };
+    const readyHost = async (store: object) => {
+      const host = makeHost(null, store as Partial<ModelStore>);
+      const done = host.load(stored("a"));
+      await settle();
+      asked[0]?.finish();
+      await done;
+      return host;
+    };
+
+    test("another that cannot be fetched leaves it as it is", async () => {
+      const host = await readyHost({ download: failing("source.status") });
+      const { engine } = host;
+      await host.load(address);
+      expect([alive, asked.length, host.engine]).toEqual([1, 1, engine]);
+      expect(host.state).toMatchObject({ kind: "ready", label: "a", failure: { error: { code: "source.status" }, choice: address } });
+      host.dismiss();
+      expect(host.state).toMatchObject({ kind: "ready", label: "a" });
+      expect(host.state).not.toHaveProperty("failure");
+    });
+
+    test("stopping while another is fetched leaves it as it is", async () => {
+      const host = await readyHost({ download: failing("cancelled") });
+      await host.load(address);
+      expect([alive, host.state]).toMatchObject([1, { kind: "ready", label: "a" }]);
+      expect(host.state).not.toHaveProperty("failure");
+    });
+
+    test("another that turns out to be no model is deleted, and the old one comes back", async () => {
+      const remove = vi.fn(async () => {});
+      const host = await readyHost({ download: async () => ({ name: "b" }), delete: remove });
+      const done = host.load(address);
+      await settle();
+      expect(alive).toBe(0);
+      asked[1]?.fail(Object.assign(new Error("a page"), { code: "gguf.not_gguf" }));
+      await settle();
+      expect(remove).toHaveBeenCalledWith("b");
+      asked[2]?.finish();
+      await done;
+      expect([alive, host.state]).toMatchObject([1, { kind: "ready", label: "a", failure: { error: { code: "gguf.not_gguf" } } }]);
+    });
+
+    test("another that does not fit is told, and what would fit can be chosen", async () => {
+      const host = await readyHost({ download: async () => ({ name: "b" }) });
+      const done = host.load(address);
+      await settle();
+      asked[1]?.fail(Object.assign(new Error("large"), { code: "memory.too_large" }));
+      await done;
+      expect([alive, asked.length, host.state]).toMatchObject([0, 2, { kind: "failed", label: "b", stored: ["b"] }]);
+    });
+
+    test("what replaces its file finds it free", async () => {
+      const seen: number[] = [];
+      const host = await readyHost({
+        download: async () => {
+          seen.push(alive);
+          return { name: "a" };
+        },
+      });
+      const done = host.load({ ...address, name: "a", replace: true });
+      await settle();
+      asked[1]?.finish();
+      await done;
+      expect([seen, alive, host.state]).toMatchObject([[0], 1, { kind: "ready", label: "a" }]);
+    });
+  });
+
+  test("progress never goes back", async () => {
+    const host = makeHost();
+    const done = host.load(stored("a"));
+    await settle();
+    const shares: number[] = [];
+    host.progressed.on(() => host.state.kind === "busy" && shares.push(host.state.share));
+    const report = (status: string, loaded: number, total: number) => asked[0]?.options.onProgress({ status, loaded, total });
+    report("upload", 0, 100);
+    report("upload", 80, 100);
+    report("compile", 0, 2);
+    report("verify", 10, 100);
+    report("upload", 100, 100);
+    report("verify", 100, 100);
+    report("compile", 2, 2);
+    expect(shares).toEqual([...shares].sort((a, b) => a - b));
+    expect([shares[0], shares.at(-1)]).toEqual([0, 1]);
+    asked[0]?.finish();
+    await done;
   });
 
   test("a stored file of another digest is replaced when told, once", async () => {

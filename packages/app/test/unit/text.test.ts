@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { depths, summarise, ticks } from "../../src/device/statistics";
 import { outdated, route } from "../../src/offline/routes";
-import { DEFAULTS, FIELDS, readNumber, readSettings, restoreSettings, storedSettings, type NumberField } from "../../src/state/settings";
+import { correction, DEFAULTS, FIELDS, readNumber, readSettings, restoreSettings, storedSettings, type NumberField } from "../../src/state/settings";
 import { KNOWN_CODES, explain } from "../../src/text/errors";
 import { age, binaryBytes, bytes, count, duration, parameters, plural, timeLeft, tokensPerSecond } from "../../src/text/format";
 import { Rate } from "../../src/text/rate";
@@ -95,6 +95,23 @@ describe("what errors say", () => {
     expect(explain({ code: "storage.quota", message: "m", details: { needed: 5e9, free: 2e9 } }).text).toContain("5.0 GB more are needed, and the browser grants 2.0 GB");
   });
 
+  test("what a server answered is told by its status", () => {
+    const text = (status: number) => explain({ code: "source.status", message: "m", details: { status } }).text;
+    expect([text(404), text(403), text(503), text(418)]).toEqual([
+      expect.stringContaining("no file at that address (404)"),
+      expect.stringContaining("permission (403)"),
+      expect.stringContaining("fault of its own (503)"),
+      expect.stringContaining("418"),
+    ]);
+    expect([404, 500].map(text).join()).not.toContain("CORS");
+    expect(explain({ code: "gguf.not_gguf", message: "m" }).text).toContain("something else than a GGUF model");
+  });
+
+  test("a conversation that is too long is told in numbers", () => {
+    expect(explain({ code: "context.overflow", message: "m", details: { tokens: 1700, context: 512 } }).text).toContain("1,700 tokens, and the context holds 512");
+    expect(explain({ code: "context.overflow", message: "m" }).text).toMatch(/^It has as many/);
+  });
+
   test("unknown things are admitted, and no stack is shown", () => {
     const error = new Error("first\n    at somewhere (file.js:1:1)");
     expect(explain(error)).toEqual({ ...explain(error), code: "unknown", title: "That did not work", detail: "first" });
@@ -111,6 +128,18 @@ describe("settings", () => {
   test("what is typed becomes a number that fits", () => {
     expect(["0,7", "9", "-1", "x", ""].map((typed) => readNumber(field("temperature"), typed))).toEqual([0.7, 2, 0, undefined, undefined]);
     expect(["", "42", "4.6"].map((typed) => readNumber(field("seed"), typed))).toEqual([null, 42, 5]);
+    // What other programs take for no limit and for any seed.
+    expect([readNumber(field("maxTokens"), "0"), readNumber(field("seed"), "-1"), readNumber(field("seed"), "0")]).toEqual([null, null, 0]);
+  });
+
+  test("what does not fit is told", () => {
+    expect(["0,7", "9", "x", ""].map((typed) => correction(field("temperature"), typed))).toEqual([
+      undefined,
+      "It can be from 0 to 2.",
+      "A number from 0 to 2, please.",
+      "A number from 0 to 2, please.",
+    ]);
+    expect(["", "0", "-1", "2.5"].map((typed) => correction(field("maxTokens"), typed))).toEqual([undefined, undefined, undefined, "It can only be whole."]);
   });
 
   test("what was stored is not trusted", () => {

@@ -1,0 +1,41 @@
+// The stages on the way to a model, and how much of the whole way is behind.
+
+import type { Rate } from "../text/rate";
+import type { ModelChoice } from "./host";
+
+export type StageName = "fetch" | "import" | "download" | "verify" | "upload" | "compile";
+
+/** Something under way that has a length. */
+export interface Stage {
+  name: StageName;
+  loaded: number;
+  /** 0 while nobody knows. */
+  total: number;
+  rate: Rate;
+}
+
+/** How long each takes, roughly, where the others take as long as they do. */
+const WEIGHTS: Readonly<Record<StageName, number>> = { fetch: 12, download: 12, import: 4, verify: 2, upload: 4, compile: 2 };
+
+/** What will have to be done for a choice, as far as one knows before. */
+export function plannedStages(choice: ModelChoice): StageName[] {
+  const rest: StageName[] = ["upload", "compile"];
+  if (choice.kind === "stored") {
+    return rest;
+  }
+  const first = choice.kind === "address" ? (choice.keep ? "fetch" : "download") : choice.keep ? "import" : undefined;
+  return first ? [first, ...rest] : rest;
+}
+
+/** The share of all of it that is done, from 0 to 1. */
+export function shareOf(stages: readonly Stage[], planned: readonly StageName[]): number {
+  const names = new Set([...planned, ...stages.map(({ name }) => name)]);
+  let done = 0;
+  let all = 0;
+  for (const name of names) {
+    const stage = stages.find((one) => one.name === name);
+    all += WEIGHTS[name];
+    done += WEIGHTS[name] * (stage && stage.total > 0 ? Math.min(1, stage.loaded / stage.total) : 0);
+  }
+  return all === 0 ? 0 : done / all;
+}
