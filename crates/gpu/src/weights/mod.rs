@@ -6,6 +6,7 @@ mod pages;
 mod residency;
 mod resident;
 mod row_tables;
+mod stacks;
 mod stretches;
 
 pub use manifest::Conversion;
