@@ -34,6 +34,13 @@ const smaller = (details: Details) => {
     : "Choose a smaller context in the settings, or a smaller model.";
 };
 
+const atMost = (details: Details) => {
+  const largest = number(details.largestContext);
+  return largest
+    ? `The model was made for conversations of up to ${count(largest)} tokens. Choose no more than that in the settings.`
+    : smaller(details);
+};
+
 /** What an answer other than the file means. */
 function answered(details: Details): string {
   const status = number(details.status);
@@ -96,7 +103,7 @@ const TOLD: Readonly<Record<string, Told>> = {
     },
     step: "settings",
   },
-  "context.too_large": { title: "The context is too large", text: smaller, step: "settings" },
+  "context.too_large": { title: "The context is too large", text: atMost, step: "settings" },
 
   gguf: {
     title: "Not a model file",

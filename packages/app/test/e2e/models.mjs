@@ -122,7 +122,7 @@ export async function tooLarge(checks, browser, origin) {
     await page.press('[data-setting="context"]', "Tab");
     await page.click("dialog >> text=Load again");
     await page.waitForSelector('.error-box[data-code="context.too_large"]');
-    assert((await page.locator(".error-box").innerText()).includes("Choose a smaller context"), "no advice");
+    assert((await page.locator(".error-box").innerText()).includes("was made for conversations of up to"), "no advice");
   });
   await app.close();
 }
