@@ -149,8 +149,12 @@ class FirefoxPage {
     await this.#until(() => this.#page.evaluate(body, argument), timeout, () => String(body));
   }
 
-  async waitForSelector(selector, { timeout = this.#timeout } = {}) {
-    await this.#element(selector, timeout);
+  async waitForSelector(selector, { timeout = this.#timeout, state = "visible" } = {}) {
+    if (state === "detached") {
+      await this.#until(() => this.#ask(selector, "(found) => found.length === 0"), timeout, () => `no ${selector}`);
+    } else {
+      await this.#element(selector, timeout);
+    }
   }
 
   async $(selector) {
@@ -203,6 +207,11 @@ class FirefoxPage {
       innerText: async () => {
         await this.#element(selector);
         return first("([element]) => element.innerText");
+      },
+      allInnerTexts: () => first("(found) => found.map((element) => element.innerText)"),
+      scrollIntoViewIfNeeded: async () => {
+        await this.#element(selector);
+        await first("([element]) => element.scrollIntoView({ block: 'nearest' })");
       },
       textContent: () => first("([element]) => element.textContent"),
       getAttribute: (name) => first(`([element]) => element.getAttribute(${JSON.stringify(name)})`),
