@@ -65,8 +65,9 @@ export function look() {
     model: document.querySelector(".header-model")?.dataset.state ?? null,
     label: text(document.querySelector(".model-chip")),
     stages: [...document.querySelectorAll(".progress-panel .stage")].map((stage) => ({
-      name: text(stage.querySelector(".row > span")),
-      percent: text(stage.querySelector(".stage-percent")),
+      name: text(stage.firstElementChild),
+      // One share for the whole, which every stage adds to.
+      percent: text(document.querySelector(".progress-panel .stage-percent")),
       facts: text(stage.querySelector(".small")),
       done: stage.classList.contains("done"),
     })),
