@@ -11,6 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use rullama_gguf::WriteError;
@@ -126,4 +127,27 @@ pub(crate) fn refused(path: &Path, error: io::Error, needed: u64) -> Failure {
         ErrorKind::NotFound => failure.hint("the folder must exist"),
         _ => failure,
     }
+}
+
+/// Whoever was making the file wanted it no more.
+pub(crate) fn stopped(path: &Path) -> Failure {
+    Failure::new(format!("`{}` was not written: you stopped it", path.display()))
+}
+
+/// Tells what was made of a model, and how fast.
+pub(crate) fn describe(
+    path: &Path,
+    tensors: usize,
+    parameters: u64,
+    bytes: u64,
+    took: Duration,
+) -> Result<(), Failure> {
+    let took = took.max(Duration::from_millis(1)).as_secs_f64();
+    let rate = output::size((bytes as f64 / took) as u64);
+    Ok(output::table(&[
+        vec!["file".to_owned(), path.display().to_string()],
+        vec!["holds".to_owned(), format!("{tensors} tensors, {} parameters", output::count(parameters))],
+        vec!["size".to_owned(), output::size(bytes)],
+        vec!["took".to_owned(), format!("{took:.1} s, {rate}/s")],
+    ])?)
 }

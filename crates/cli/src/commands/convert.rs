@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use rullama_convert::{ConvertError, ConvertOptions};
@@ -11,7 +11,7 @@ use rullama_gemma::{Config, GemmaError, Outputs, text};
 use rullama_gguf::{ModelError, WriteError, open_path};
 use rullama_tokenizer::{Tokenizer, TokenizerError};
 
-use crate::{arguments::ConvertArguments, failure::Failure, model, new_file, output};
+use crate::{arguments::ConvertArguments, failure::Failure, model, new_file};
 
 pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
     let path = &arguments.output;
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
     let bytes = match result {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) if stop.load(Ordering::Relaxed) => {
-            return Err(Failure::new(format!("`{}` was not written: you stopped it", path.display())));
+            return Err(new_file::stopped(path));
         }
         Ok(Err(Stopped::Convert(ConvertError::Write(WriteError::Io(error))))) => {
             return Err(new_file::refused(path, error, needed));
@@ -57,14 +57,7 @@ pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
         Err(error) => return Err(Failure::new("the model cannot be converted").caused_by(error)),
     };
 
-    let took = started.elapsed().max(Duration::from_millis(1)).as_secs_f64();
-    let rate = output::size((bytes as f64 / took) as u64);
-    Ok(output::table(&[
-        vec!["file".to_owned(), path.display().to_string()],
-        vec!["holds".to_owned(), format!("{tensors} tensors, {} parameters", output::count(parameters))],
-        vec!["size".to_owned(), output::size(bytes)],
-        vec!["took".to_owned(), format!("{took:.1} s, {rate}/s")],
-    ])?)
+    new_file::describe(path, tensors, parameters, bytes, started.elapsed())
 }
 
 /// Why no file was made.

@@ -2,13 +2,13 @@
 
 use std::{
     sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use rullama_gguf::WriteError;
 use rullama_synth::{SynthError, SynthOptions};
 
-use crate::{arguments::SynthArguments, failure::Failure, model, new_file, output};
+use crate::{arguments::SynthArguments, failure::Failure, model, new_file};
 
 pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
     let path = &arguments.output;
@@ -37,7 +37,7 @@ pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
     let bytes = match result {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) if stop.load(Ordering::Relaxed) => {
-            return Err(Failure::new(format!("`{}` was not written: you stopped it", path.display())));
+            return Err(new_file::stopped(path));
         }
         Ok(Err(SynthError::Write(WriteError::Io(error)))) => {
             return Err(new_file::refused(path, error, needed));
@@ -46,12 +46,5 @@ pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
         Err(error) => return Err(Failure::new("the model cannot be made").caused_by(error)),
     };
 
-    let took = started.elapsed().max(Duration::from_millis(1)).as_secs_f64();
-    let rate = output::size((bytes as f64 / took) as u64);
-    Ok(output::table(&[
-        vec!["file".to_owned(), path.display().to_string()],
-        vec!["holds".to_owned(), format!("{tensors} tensors, {} parameters", output::count(parameters))],
-        vec!["size".to_owned(), output::size(bytes)],
-        vec!["took".to_owned(), format!("{took:.1} s, {rate}/s")],
-    ])?)
+    new_file::describe(path, tensors, parameters, bytes, started.elapsed())
 }
