@@ -49,6 +49,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Serve the web app and the models of this machine to browsers
     ///
+    /// The models are those of the Ollama store, files given by --model, and the demo model that comes with rullama.
     /// Prints the address on the first line of standard output. Nothing can be read but the app and the models, and
     /// nobody but this machine can connect, unless --lan or --host say otherwise. The addresses:
     ///
