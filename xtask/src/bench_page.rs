@@ -31,7 +31,8 @@ pub(crate) fn run(arguments: &[&str]) -> bool {
     say("\nThe page shows what it finds, and /api/log?tag=bench keeps it.\n");
     let page = page.display().to_string();
     let mut words = vec!["serve", "--app", &page];
-    words.extend(model.iter().flat_map(|model| ["--model", model.as_str()]));
+    // The page measures the only model there is without being told which.
+    words.extend(model.iter().flat_map(|model| ["--no-demo", "--model", model.as_str()]));
     start(&[&words, rest].concat())
 }
 

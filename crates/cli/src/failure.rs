@@ -356,7 +356,7 @@ fn store_hint(error: &StoreError) -> Option<String> {
             format!("`ollama pull {name}` downloads it; `rullama models` lists what is there")
         }
         StoreError::NoStore { .. } => {
-            "set OLLAMA_MODELS to the folder that holds `manifests` and `blobs`, or give the path of a GGUF file"
+            "set OLLAMA_MODELS to the folder that holds `manifests` and `blobs`, or give the path of a GGUF file, or `demo`"
                 .to_owned()
         }
         StoreError::MissingBlob { name, .. } | StoreError::WrongSize { name, .. } => {

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod demo;
 mod engine;
 mod failure;
 mod family;
@@ -12,6 +13,7 @@ mod model;
 mod moment;
 mod new_file;
 mod output;
+mod program;
 mod request;
 mod server;
 mod writer;

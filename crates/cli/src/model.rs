@@ -1,4 +1,4 @@
-//! Finding the model that a command names: a file, an address, or a name in the Ollama store.
+//! Finding the model that a command names: a file, an address, a name in the Ollama store, or the demo model.
 
 use std::{
     ffi::OsStr,
@@ -12,12 +12,12 @@ use rullama_engine::EngineError;
 use rullama_gemma::Config;
 use rullama_gguf::{
     ByteSource, HttpSource, Model, SplitName,
-    ollama::{Name, Store, StoredModel},
+    ollama::{Name, Store, StoreError, StoredModel},
     open_path,
 };
 use rullama_tokenizer::Tokenizer;
 
-use crate::{failure::Failure, family, output};
+use crate::{demo, failure::Failure, family, output};
 
 /// A model that was opened, and what was known of it before.
 pub(crate) struct Opened {
@@ -48,10 +48,14 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     }
     // A folder may have the name of a model; what is no text can be nothing but a path.
     if path.is_file() || looks_like_a_path(path) || argument.to_str().is_none() {
-        let name = path.file_stem().unwrap_or(argument).to_string_lossy().into_owned();
-        return Ok(Opened { model: open_path(path).await?, name, stored: None });
+        return open_file(path).await;
     }
-    let stored = store().model(&text.parse::<Name>()?)?;
+    let stored = match store().model(&text.parse::<Name>()?) {
+        Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }) if demo::is_called(text) => {
+            return open_file(&demo::find()?).await;
+        }
+        stored => stored?,
+    };
     let model = open_path(&stored.weights.path).await?;
     Ok(Opened { model, name: stored.name.to_string(), stored: Some(stored) })
 }
@@ -71,6 +75,11 @@ fn looks_like_a_path(path: &Path) -> bool {
         || path.is_absolute()
         || path.starts_with(".")
         || path.starts_with("..")
+}
+
+async fn open_file(path: &Path) -> Result<Opened, Failure> {
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    Ok(Opened { model: open_path(path).await?, name, stored: None })
 }
 
 async fn open_address(url: &str) -> Result<Opened, Failure> {

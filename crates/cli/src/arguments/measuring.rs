@@ -5,15 +5,15 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, value_parser};
 
 use super::{
-    MODEL_HELP,
+    MODEL_HELP, optional_model_help,
     replies::MemoryArguments,
     values::{BackendChoice, finite},
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
-    #[arg(help = MODEL_HELP)]
-    pub(crate) model: OsString,
+    #[arg(help = optional_model_help())]
+    pub(crate) model: Option<OsString>,
     /// Tokens of the prompts; 0 for none
     #[arg(long, value_name = "N", default_value_t = 512)]
     pub(crate) prompt: u32,

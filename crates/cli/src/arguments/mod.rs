@@ -15,7 +15,12 @@ pub(crate) use serving::*;
 pub(crate) use values::{BackendChoice, KvChoice, Switch};
 
 const MODEL_HELP: &str = "A GGUF file, the name of a model in the Ollama store such as gemma4:e2b, \
-                          or the address of a file that ends in .gguf";
+                          the address of a file that ends in .gguf, or demo, the model that comes with rullama";
+
+/// For commands that can do without one.
+fn optional_model_help() -> String {
+    format!("{MODEL_HELP} [default: demo]")
+}
 
 /// Run Google's Gemma 4 models on your own machine.
 #[derive(Debug, Parser)]
@@ -44,6 +49,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Serve the web app and the models of this machine to browsers
     ///
+    /// The models are those of the Ollama store, files given by --model, and the demo model that comes with rullama.
     /// Prints the address on the first line of standard output. Nothing can be read but the app and the models, and
     /// nobody but this machine can connect, unless --lan or --host say otherwise. The addresses:
     ///

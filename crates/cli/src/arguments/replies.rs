@@ -9,7 +9,7 @@ use clap::{
 use rullama_gpu::Residency;
 
 use super::{
-    MODEL_HELP,
+    MODEL_HELP, optional_model_help,
     values::{BackendChoice, IdList, KvChoice, Switch, finite, id_list},
 };
 
@@ -79,8 +79,8 @@ pub(crate) struct SamplingArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    #[arg(help = MODEL_HELP)]
-    pub(crate) model: OsString,
+    #[arg(help = optional_model_help())]
+    pub(crate) model: Option<OsString>,
     /// Whether the model is asked to think first [default: on]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub(crate) think: Option<Switch>,
@@ -99,8 +99,8 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("input").required(true).args(["prompt", "ids", "messages"])))]
 pub(crate) struct GenerateArguments {
-    #[arg(help = MODEL_HELP)]
-    pub(crate) model: OsString,
+    #[arg(help = optional_model_help())]
+    pub(crate) model: Option<OsString>,
     /// One message to the model
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,

@@ -30,6 +30,9 @@ pub(crate) struct ServeArguments {
     /// A GGUF file to offer as well; may be given several times
     #[arg(long, value_name = "FILE")]
     pub(crate) model: Vec<PathBuf>,
+    /// Leave out the demo model that comes with rullama
+    #[arg(long)]
+    pub(crate) no_demo: bool,
     /// An origin whose pages may read the models too, such as http://localhost:5173, or * for all; may be given
     /// several times
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     arguments::GenerateArguments,
+    demo,
     engine::{self, Laps, milliseconds},
     failure::Failure,
     model, output,
@@ -18,7 +19,8 @@ use crate::{
 
 pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let mut clock = Laps::start();
-    let opened = model::open(&arguments.model).await?;
+    let named = demo::unless_named(arguments.model.as_deref())?;
+    let opened = model::open(&named).await?;
     let options = engine::options(&opened, &arguments.sampling)?;
     let input = Input::read(arguments, &opened)?;
     let engine = engine::load(opened, arguments.backend, &arguments.load, options.context).await?;

@@ -80,7 +80,7 @@ fn verify_model(store: &Store, name: &Name) -> Result<(), StoreError> {
 fn print(store: &Store, listing: &Listing) -> Result<(), Failure> {
     if listing.models.is_empty() && listing.broken.is_empty() {
         return Ok(output::line(&format!(
-            "no models in {}; `ollama pull gemma4:e2b` downloads one",
+            "no models in {}; `ollama pull gemma4:e2b` downloads one, and `rullama run` has a demo model of its own",
             store.root().display()
         ))?);
     }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     arguments::{RunArguments, Switch},
+    demo,
     engine::{self, Laps},
     failure::Failure,
     model, output,
@@ -33,7 +34,8 @@ Ctrl-C stops a reply and keeps the chat.
 ";
 
 pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
-    let opened = model::open(&arguments.model).await?;
+    let named = demo::unless_named(arguments.model.as_deref())?;
+    let opened = model::open(&named).await?;
     let generate = engine::options(&opened, &arguments.sampling)?;
     // What a model in the store brings along stands before the first message.
     let mut defaults = Request::message("");

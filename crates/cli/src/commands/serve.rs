@@ -12,6 +12,7 @@ use rullama_gguf::ollama::Store;
 
 use crate::{
     arguments::ServeArguments,
+    demo,
     failure::Failure,
     model, output,
     server::{
@@ -37,7 +38,7 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         interrupt().map_err(|error| Failure::new("Ctrl-C cannot be waited for").caused_by(error))?;
     // The first line is for programs: the address and nothing else.
     output::line(&own)?;
-    describe(&app, &catalogue);
+    describe(arguments, &app, &catalogue);
     if let Some(note) = other_port(arguments.port, bound.port()) {
         anstream::eprintln!("{note}");
     }
@@ -68,7 +69,7 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What can be read: the stores that were named, or Ollama's own, and the files that were named.
+/// What can be read: the stores that were named, or Ollama's own, the files that were named, and the demo model.
 async fn catalogue(arguments: &ServeArguments) -> Result<Catalogue, Failure> {
     let mut files: Vec<ModelFile> = Vec::new();
     let mut names = BTreeSet::new();
@@ -80,12 +81,25 @@ async fn catalogue(arguments: &ServeArguments) -> Result<Catalogue, Failure> {
         }
         files.push(file);
     }
+    if let Some(demo) = demo_model(arguments).await?
+        && !names.contains(&demo.name)
+    {
+        files.push(demo);
+    }
     let stores: Vec<Store> = arguments.models.iter().map(Store::new).collect();
     for store in &stores {
         // What was asked for must be there; the default need not.
         store.list()?;
     }
     Ok(Catalogue { stores: if stores.is_empty() { vec![model::store()] } else { stores }, files })
+}
+
+/// The demo model, where there is one and it is wanted.
+async fn demo_model(arguments: &ServeArguments) -> Result<Option<ModelFile>, Failure> {
+    let found = if arguments.no_demo { None } else { demo::find().ok() };
+    let Some(path) = found else { return Ok(None) };
+    let advise = |failure: Failure| failure.hint("that is the demo model; --no-demo serves without it");
+    Ok(Some(ModelFile::read(&path).await.map_err(advise)?.with_digest()))
 }
 
 fn certificate(
@@ -104,12 +118,15 @@ fn certificate(
 }
 
 /// Says on standard error what is served.
-fn describe(app: &App, catalogue: &Catalogue) {
+fn describe(arguments: &ServeArguments, app: &App, catalogue: &Catalogue) {
     match app.folder() {
         Some(folder) => anstream::eprintln!("app     {}", folder.display()),
         None => anstream::eprintln!("app     not built; `cargo xtask run` in the project builds it"),
     }
     anstream::eprintln!("models  {}", catalogue.entries().len());
+    if !arguments.no_demo && demo::find().is_err() {
+        anstream::eprintln!("demo    not found");
+    }
     for store in &catalogue.stores {
         anstream::eprintln!("store   {}", store.root().display());
     }

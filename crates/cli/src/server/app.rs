@@ -17,7 +17,7 @@ use super::{
     file::{self, OpenFile},
     path,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, program};
 
 /// Where the project builds the app.
 const BUILT: &str = "packages/app/dist";
@@ -44,9 +44,9 @@ impl App {
                     .hint("give the folder with the built app; `cargo xtask run` builds it")),
             };
         }
-        let program = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
-        let beside = program.parent().map(|folder| folder.join("app"));
-        let above = program.ancestors().skip(1).map(|folder| folder.join(BUILT));
+        let folders = program::folders();
+        let beside = folders.first().map(|folder| folder.join("app"));
+        let above = folders.iter().map(|folder| folder.join(BUILT));
         let folder =
             [PathBuf::from(BUILT)].into_iter().chain(beside).chain(above).find_map(|path| usable(&path));
         Ok(Self { folder })

@@ -9,12 +9,14 @@
 //! ```
 //!
 //! `commands/serve.rs` reads the arguments and puts these together. Nothing is written but the certificate, and the
-//! log where one was asked for; nothing can be read but the app's folder and what manifests name as a model.
+//! log where one was asked for; nothing can be read but the app's folder, what manifests name as a model, files given by hand and
+//! the demo model.
 
 mod address;
 mod app;
 mod certificate;
 mod connection;
+mod digest;
 mod error;
 mod file;
 mod guard;

@@ -1,4 +1,4 @@
-//! The models that can be read: those that manifests of an Ollama store name, and files given by hand.
+//! The models that can be read: those that manifests of an Ollama store name, files given by hand, and the demo model.
 //!
 //! A request gives a name, never a path. A name leads to a manifest, the manifest to a digest, the digest to a blob;
 //! only blobs that are the weights or the projector of a model are opened, and only if they are GGUF, so that even a
@@ -18,7 +18,7 @@ use axum::{
 };
 use rullama_gguf::{
     SplitName,
-    ollama::{Blob, Name, Store, StoredModel},
+    ollama::{Blob, Digest, Name, Store, StoredModel},
     open_path,
 };
 use serde::Serialize;
@@ -26,6 +26,7 @@ use serde_json::json;
 
 use super::{
     Shared, SharedState,
+    digest::KnownDigest,
     error::{Problem, json_response},
     file::{self, OpenFile},
     path,
@@ -39,7 +40,7 @@ pub(crate) struct Catalogue {
     pub(crate) files: Vec<ModelFile>,
 }
 
-/// A GGUF file that was given by hand.
+/// A GGUF file that was given by hand, or comes with the program.
 pub(crate) struct ModelFile {
     /// Its name without folders.
     pub(crate) name: String,
@@ -47,6 +48,8 @@ pub(crate) struct ModelFile {
     family: String,
     parameters: String,
     format: String,
+    /// For a file that is small enough to be read for it.
+    digest: Option<KnownDigest>,
 }
 
 /// A model in the list.
@@ -119,7 +122,7 @@ impl Catalogue {
     fn open(&self, name: &str, part: Part) -> Option<OpenFile> {
         if let Some(model) = self.files.iter().find(|model| model.name == name) {
             return match part {
-                Part::Weights => open_model(&model.path, None),
+                Part::Weights => Some(model.open()?.0),
                 Part::Projector => None,
             };
         }
@@ -168,12 +171,17 @@ fn open_model(path: &Path, blob: Option<&Blob>) -> Option<OpenFile> {
         return None;
     }
     let tag = match blob {
-        Some(blob) => format!("\"{}\"", blob.digest),
+        Some(blob) => strong_tag(&blob.digest),
         None => file::weak_tag(&metadata),
     };
     // The app keeps models itself; a browser's cache would hold gigabytes a second time.
     let cache_control = "no-store";
     Some(OpenFile { file, size, tag, content_type: "application/octet-stream", cache_control })
+}
+
+/// The tag of a file that can be nothing else than these bytes.
+fn strong_tag(digest: &Digest) -> String {
+    format!("\"{digest}\"")
 }
 
 fn begins_like_gguf(file: &mut File) -> bool {
@@ -207,14 +215,30 @@ impl ModelFile {
                 .to_owned(),
             parameters: output::count(family::parameters(&model)),
             format: most.map_or(String::new(), |(name, _)| name.to_owned()),
+            digest: None,
         })
     }
 
+    /// Tells its digest, for which it is read whole when somebody first asks for it.
+    pub(crate) fn with_digest(self) -> Self {
+        Self { digest: Some(KnownDigest::default()), ..self }
+    }
+
+    fn open(&self) -> Option<(OpenFile, Option<Digest>)> {
+        let mut opened = open_model(&self.path, None)?;
+        let digest = self.digest.as_ref().and_then(|known| known.of(&mut opened));
+        if let Some(digest) = digest {
+            opened.tag = strong_tag(&digest);
+        }
+        Some((opened, digest))
+    }
+
     fn entry(&self) -> Option<Entry> {
+        let (opened, digest) = self.open()?;
         Some(Entry {
             name: self.name.clone(),
-            bytes: std::fs::metadata(&self.path).ok()?.len(),
-            sha256: None,
+            bytes: opened.size,
+            sha256: digest.map(|digest| digest.hex()),
             url: format!("/models/{}", path::encode(&self.name)),
             family: self.family.clone(),
             parameters: self.parameters.clone(),

@@ -1,10 +1,8 @@
 //! The app's files, and what is shown without them.
 
-use std::fs;
-
 use crate::{
     WEIGHTS,
-    server::{Server, app, command},
+    server::{Server, app, command, install},
 };
 
 /// A link in the app's folder that leads out of it is not followed; one that stays is.
@@ -92,9 +90,7 @@ fn without_an_app_a_page_says_how_to_build_it() {
 
     // The program itself lies in the project's folder, where there may be an app; a copy elsewhere has none.
     let copy = folder.path().join("rullama");
-    // It is large; where it can, a second name for it does.
-    let program = env!("CARGO_BIN_EXE_rullama");
-    fs::hard_link(program, &copy).or_else(|_| fs::copy(program, &copy).map(drop)).unwrap();
+    install(&copy);
     let server = Server::start_program(&copy, folder.path(), &["--port", "0"]);
     for page in ["/", "/chat"] {
         let answer = server.get(page);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod app;
+mod demo;
 mod guard;
 mod log;
 mod models;

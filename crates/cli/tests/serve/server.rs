@@ -12,6 +12,9 @@ use std::{
 use rullama_gguf::ollama::Digest;
 use serde_json::{Value, json};
 
+/// The program itself.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rullama");
+
 /// The program, serving. It ends with the test.
 pub(crate) struct Server {
     child: Child,
@@ -40,7 +43,7 @@ impl Server {
         Self::spawn(&mut command(arguments))
     }
 
-    /// Starts a copy of the program in another folder.
+    /// Starts the program, or a copy of it, in another folder, as users do: with the demo model.
     pub(crate) fn start_program(program: &Path, folder: &Path, arguments: &[&str]) -> Self {
         let mut command = command_of(program, arguments);
         command.current_dir(folder);
@@ -146,18 +149,24 @@ fn parse(bytes: &[u8]) -> Answer {
     Answer { status, headers, body: bytes[end + 4..].to_vec() }
 }
 
-/// `rullama serve`, never with the store or the certificate of whoever runs the tests.
+/// `rullama serve` without the demo model, never with the store or the certificate of whoever runs the tests.
 pub(crate) fn command(arguments: &[&str]) -> Command {
-    command_of(Path::new(env!("CARGO_BIN_EXE_rullama")), arguments)
+    command_of(Path::new(PROGRAM), &[&["--no-demo"], arguments].concat())
 }
 
-fn command_of(program: &Path, arguments: &[&str]) -> Command {
+/// `rullama serve`, never with the store or the certificate of whoever runs the tests.
+pub(crate) fn command_of(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.arg("serve").args(arguments).stderr(Stdio::null());
     for variable in ["OLLAMA_MODELS", "XDG_DATA_HOME", "HOME", "LOCALAPPDATA"] {
         command.env(variable, "/nonexistent");
     }
     command
+}
+
+/// A second name for the program, elsewhere; it is large, so that a copy is made only where it has to be.
+pub(crate) fn install(place: &Path) {
+    fs::hard_link(PROGRAM, place).or_else(|_| fs::copy(PROGRAM, place).map(drop)).unwrap();
 }
 
 /// A store with whole models, broken ones, and files that are none of anybody's business.
