@@ -1,10 +1,6 @@
 //! The demo model: a small one that comes with rullama, so that something answers before anything is downloaded.
 
-use std::{
-    borrow::Cow,
-    ffi::OsStr,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{failure::Failure, program};
 
@@ -19,17 +15,12 @@ pub(crate) fn is_called(text: &str) -> bool {
     text.eq_ignore_ascii_case(NAME)
 }
 
-/// The model that was named; if none was, the demo model, and then that is said on standard error.
-pub(crate) fn unless_named(named: Option<&OsStr>) -> Result<Cow<'_, OsStr>, Failure> {
-    if let Some(named) = named {
-        return Ok(Cow::Borrowed(named));
-    }
-    let path = find()?;
+/// Says on standard error what answers where no model is named.
+pub(crate) fn announce() {
     anstream::eprintln!(
         "note: no model is named, so this is the demo model, which is for trying rullama out: it answers questions \
          about rullama, does sums with small numbers and knows little else"
     );
-    Ok(Cow::Owned(path.into()))
 }
 
 /// Its file: beside the program, above it, or in the project that the program was built from, which is where

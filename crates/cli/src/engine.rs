@@ -10,7 +10,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions, Session};
-use rullama_gpu::{Gpu, GpuModel, GpuOptions, Residency};
+use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, Residency};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -29,15 +29,28 @@ pub(crate) async fn load(
 ) -> Result<Engine, Failure> {
     let mut options = LoadOptions::default().prompts(opened.prompt_variant());
     options.context = arguments.context.or(own_context);
-    arguments.memory.apply(&mut options, backend);
     opened.check(options.context)?;
-    match backend {
-        BackendChoice::Cpu => Ok(Engine::load(opened.model, &options)?),
-        BackendChoice::Gpu => {
-            let gpu = Gpu::open(&GpuOptions::default()).await?;
-            note_software(&gpu);
-            load_on(gpu, opened, &options).await
+    let gpu = match backend {
+        BackendChoice::Cpu => None,
+        BackendChoice::Gpu => find_gpu(&opened).await?,
+    };
+    let Some(gpu) = gpu else {
+        arguments.memory.apply(&mut options, BackendChoice::Cpu);
+        return Ok(Engine::load(opened.model, &options)?);
+    };
+    arguments.memory.apply(&mut options, BackendChoice::Gpu);
+    note_software(&gpu);
+    load_on(gpu, opened, &options).await
+}
+
+/// The GPU. Where there is none, the demo model is small enough to do without.
+async fn find_gpu(opened: &Opened) -> Result<Option<Gpu>, Failure> {
+    match Gpu::open(&GpuOptions::default()).await {
+        Err(GpuError::NoAdapter { .. }) if opened.is_demo => {
+            anstream::eprintln!("note: no GPU was found, so the CPU computes");
+            Ok(None)
         }
+        gpu => Ok(Some(gpu?)),
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Opened {
     pub(crate) name: String,
     /// What the store adds, for a model that comes from there.
     pub(crate) stored: Option<StoredModel>,
+    /// Whether it is the one that comes with rullama.
+    pub(crate) is_demo: bool,
 }
 
 /// The store that Ollama on this machine would use.
@@ -33,6 +35,18 @@ pub(crate) fn store() -> Store {
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = std::env::home_dir();
     Store::locate(path("OLLAMA_MODELS").as_deref(), home.as_deref())
+}
+
+/// Opens what `named` names; where nothing is named, the demo model, and says so.
+pub(crate) async fn open_or_demo(named: Option<&OsStr>) -> Result<Opened, Failure> {
+    match named {
+        Some(named) => open(named).await,
+        None => {
+            let path = demo::find()?;
+            demo::announce();
+            open_demo(&path).await
+        }
+    }
 }
 
 /// Opens what `argument` names.
@@ -52,12 +66,12 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     }
     let stored = match store().model(&text.parse::<Name>()?) {
         Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }) if demo::is_called(text) => {
-            return open_file(&demo::find()?).await;
+            return open_demo(&demo::find()?).await;
         }
         stored => stored?,
     };
     let model = open_path(&stored.weights.path).await?;
-    Ok(Opened { model, name: stored.name.to_string(), stored: Some(stored) })
+    Ok(Opened { model, name: stored.name.to_string(), stored: Some(stored), is_demo: false })
 }
 
 fn has_scheme(text: &str) -> bool {
@@ -79,7 +93,11 @@ fn looks_like_a_path(path: &Path) -> bool {
 
 async fn open_file(path: &Path) -> Result<Opened, Failure> {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Ok(Opened { model: open_path(path).await?, name, stored: None })
+    Ok(Opened { model: open_path(path).await?, name, stored: None, is_demo: false })
+}
+
+async fn open_demo(path: &Path) -> Result<Opened, Failure> {
+    Ok(Opened { is_demo: true, ..open_file(path).await? })
 }
 
 async fn open_address(url: &str) -> Result<Opened, Failure> {
@@ -96,7 +114,7 @@ async fn open_address(url: &str) -> Result<Opened, Failure> {
             Model::open_parts(parts).await?
         }
     };
-    Ok(Opened { model, name, stored: None })
+    Ok(Opened { model, name, stored: None, is_demo: false })
 }
 
 impl Opened {

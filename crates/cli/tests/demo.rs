@@ -66,6 +66,25 @@ fn it_answers_where_no_model_is_named() {
     assert_ne!(reply["thinking"], Value::Null, "it thinks unless told not to");
 }
 
+/// Drivers are found by these variables, of which older loaders know the second only.
+#[cfg(target_os = "linux")]
+#[test]
+fn it_answers_where_there_is_no_gpu() {
+    for named in [&[][..], &["demo"]] {
+        let output = Command::new(PROGRAM)
+            .args(
+                [&["generate"], named, &["--prompt", QUESTION, "--think", "off", "--temperature", "0"]]
+                    .concat(),
+            )
+            .envs(["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "OLLAMA_MODELS"].map(|name| (name, "/nonexistent")))
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{ANSWER}\n"), "{said}");
+        assert!(said.contains("note: no GPU was found, so the CPU computes"), "{said}");
+    }
+}
+
 #[test]
 fn it_chats_and_is_measured_where_no_model_is_named() {
     let (printed, said) = rullama(

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use self::{profile::Profile, statistics::Statistics};
 use crate::{
     arguments::{BackendChoice, BenchArguments},
-    demo,
     engine::{self, Laps, milliseconds},
     failure::Failure,
     model, output,
@@ -78,11 +77,10 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let deepest = arguments.depth.iter().copied().max().unwrap_or(0);
     // The last token generated is not read any more, but there has to be one to begin with.
     let needed = deepest.saturating_add(arguments.prompt.max(arguments.generate)).saturating_add(1);
-    let named = demo::unless_named(arguments.model.as_deref())?;
-    let progress = spinner();
-    progress.set_message("opening the model");
     let mut clock = Laps::start();
-    let opened = model::open(&named).await?;
+    let opened = model::open_or_demo(arguments.model.as_deref()).await?;
+    let progress = spinner();
+    progress.set_message("opening the GPU");
     let name = opened.name.clone();
     let mut options = LoadOptions::default().context(arguments.context.unwrap_or(needed));
     arguments.memory.apply(&mut options, arguments.backend);

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::{
     arguments::GenerateArguments,
-    demo,
     engine::{self, Laps, milliseconds},
     failure::Failure,
     model, output,
@@ -19,8 +18,7 @@ use crate::{
 
 pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let mut clock = Laps::start();
-    let named = demo::unless_named(arguments.model.as_deref())?;
-    let opened = model::open(&named).await?;
+    let opened = model::open_or_demo(arguments.model.as_deref()).await?;
     let options = engine::options(&opened, &arguments.sampling)?;
     let input = Input::read(arguments, &opened)?;
     let engine = engine::load(opened, arguments.backend, &arguments.load, options.context).await?;

@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     arguments::{RunArguments, Switch},
-    demo,
     engine::{self, Laps},
     failure::Failure,
     model, output,
@@ -34,8 +33,7 @@ Ctrl-C stops a reply and keeps the chat.
 ";
 
 pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
-    let named = demo::unless_named(arguments.model.as_deref())?;
-    let opened = model::open(&named).await?;
+    let opened = model::open_or_demo(arguments.model.as_deref()).await?;
     let generate = engine::options(&opened, &arguments.sampling)?;
     // What a model in the store brings along stands before the first message.
     let mut defaults = Request::message("");
