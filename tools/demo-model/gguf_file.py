@@ -1,7 +1,8 @@
-"""Reads GGUF files: metadata, and tensors as float32. Enough formats for the demo model's own file."""
+"""Reads GGUF files: metadata, and tensors as float32; copies them without some tensors. Enough formats for the demo model's own file."""
 
 import mmap
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,20 +34,41 @@ class GgufFile:
         magic, version, tensors, entries = self._unpack("<4sIQQ")
         if magic != b"GGUF" or version not in (2, 3):
             raise ValueError(f"{path} is no GGUF file of version 2 or 3")
+        self._version, self._entries, first = version, entries, self._at
         self.metadata = {self._string(): self._value(self._unpack("<I")[0]) for _ in range(entries)}
+        self._metadata_bytes = self._map[first: self._at]
         infos = []
         for _ in range(tensors):
             name = self._string()
             shape = self._unpack(f"<{self._unpack('<I')[0]}Q")
             infos.append((name, shape, *self._unpack("<IQ")))
-        alignment = self.metadata.get("general.alignment", 32)
-        start = -(-self._at // alignment) * alignment
+        self._alignment = self.metadata.get("general.alignment", 32)
+        start = self._at + self._padding(self._at)
         self.tensors = {}
         for name, shape, number, offset in infos:
             format, block, size = FORMATS[number]
             count = int(np.prod(shape)) // block * size
             raw = np.frombuffer(self._map, np.uint8, count, start + offset)
             self.tensors[name] = Tensor(format, tuple(reversed(shape)), raw)
+
+    def copy(self, path: Path, keep: Callable[[str], bool]) -> None:
+        """Writes a file with the same metadata and those tensors whose names are to be kept, byte for byte."""
+        kept = {name: tensor for name, tensor in self.tensors.items() if keep(name)}
+        numbers = {format: number for number, (format, _, _) in FORMATS.items()}
+        head = struct.pack("<4sIQQ", b"GGUF", self._version, len(kept), self._entries) + self._metadata_bytes
+        offset = 0
+        for name, tensor in kept.items():
+            encoded, extents = name.encode(), tuple(reversed(tensor.shape))
+            head += struct.pack("<Q", len(encoded)) + encoded + struct.pack(f"<I{len(extents)}Q", len(extents), *extents)
+            head += struct.pack("<IQ", numbers[tensor.format], offset)
+            offset += tensor.bytes.size + self._padding(tensor.bytes.size)
+        with open(path, "wb") as file:
+            file.write(head + bytes(self._padding(len(head))))
+            for tensor in kept.values():
+                file.write(tensor.bytes.tobytes() + bytes(self._padding(tensor.bytes.size)))
+
+    def _padding(self, size: int) -> int:
+        return -size % self._alignment
 
     def _unpack(self, layout: str) -> tuple:
         values = struct.unpack_from(layout, self._map, self._at)

@@ -1,13 +1,12 @@
 """What transformers writes with the file's own weights, in float32: the yardstick for the engine.
 
 demo.refs.json has, for fifty prompts, the text, the token numbers, the greedy reply with the margin of every step (the distance
-of the two best logits) and whether it is the wanted answer. The list `llama_cpp` of a prompt is left empty here; whoever runs
-llama.cpp on the same file puts its greedy token numbers there. demo.media.json and demo.media.safetensors have the same for
+of the two best logits) and the answer that is wanted. The list `llama_cpp` of a prompt is left empty here; llama_cpp.py puts
+llama.cpp's greedy token numbers there. demo.media.json and demo.media.safetensors have the same for
 pictures and sounds, with the rows that the towers give; the pictures and sounds lie beside them as PNG and WAV.
 """
 
 import hashlib
-import json
 import struct
 import wave
 import zlib
@@ -15,12 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import transformers
 from safetensors.torch import save_file
 
 import examples
 import gguf_weights
 import model as model_file
 import pictures
+import references
 import speech
 from batches import Tokens
 from media import Media
@@ -38,22 +39,27 @@ def run(checkpoint: Path, gguf: Path, speech_file: Path | None, out: Path, scale
     model = model_file.load(checkpoint, tokens.tokenizer)
     gguf_weights.put_into(model, gguf)
     out.mkdir(parents=True, exist_ok=True)
-    about = {"file": gguf.name, "sha256": hashlib.sha256(gguf.read_bytes()).hexdigest(), "reference": "transformers, float32, on the file's decoded weights", "greedy_steps": STEPS}
+    reference = f"transformers {transformers.__version__} on PyTorch {torch.__version__.split('+')[0]}, in float32, with the file's decoded weights"
+    about = {"file": gguf.name, "sha256": hashlib.sha256(gguf.read_bytes()).hexdigest(), "reference": reference, "greedy_steps": STEPS}
     count = max(3, round(PROMPTS * scale))
     entries = [_text(model, tokens, name, conversation) for name, conversation in _choice(count)]
-    (out / "demo.refs.json").write_text(json.dumps({**about, "prompts": entries}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    references.write(out / "demo.refs.json", about, "prompts", entries)
     _media(model, tokens, media, clips, about, out)
 
 
 def _choice(count: int) -> list[tuple[str, Conversation]]:
-    """A fixed choice over all tasks, in turns; the first is the one that everybody tries."""
+    """A fixed choice over all tasks, in turns, none twice; the first is the one that everybody tries."""
     tests, random_source = examples.tests(), seeded("goldens")
     first = examples.arithmetic.exchange(7, 5, "+", "What is 7 + 5?")
     chosen = [("sum", Conversation([first])), ("sum, thinking", Conversation([first], think=True))]
+    prompts = {conversation.prompt() for _, conversation in chosen}
     names = sorted(tests)
     while len(chosen) < count:
         name = names[len(chosen) % len(names)]
-        chosen.append((name, random_source.choice(tests[name])))
+        conversation = random_source.choice(tests[name])
+        if conversation.prompt() not in prompts:
+            prompts.add(conversation.prompt())
+            chosen.append((name, conversation))
     return chosen
 
 
@@ -105,7 +111,7 @@ def _media(model, tokens: Tokens, media: Media, clips, about: dict, out: Path) -
         rows[f"{name}.rows"] = soft.float().contiguous()
         entries.append({"file": path.name, "rows": len(soft), "prompt": exchange.question, "ids": ids, "greedy": written, "margins": margins, "text": tokens.decode(written), "wanted": exchange.answer})
     save_file(rows, out / "demo.media.safetensors")
-    (out / "demo.media.json").write_text(json.dumps({**about, "media": entries}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    references.write(out / "demo.media.json", about, "media", entries)
 
 
 def _png(pixels: np.ndarray) -> bytes:

@@ -5,6 +5,7 @@
 
 mod app;
 mod bench_page;
+mod demo_goldens;
 mod fuzz;
 mod goldens;
 mod phone;
@@ -34,6 +35,7 @@ Usage: cargo xtask <COMMAND>
                     the answer, its speed and what was logged; `phone --help` says the rest
   fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
   goldens           say how the test data were made, and check that they are untouched
+  goldens --make    make those of models/demo.gguf anew, with transformers and llama.cpp
   setup             only install what is missing, for `test` and so for all others
 ";
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
             Err(_) => return usage(&format!("`{seconds}` is not a number of seconds")),
         },
         ["goldens"] => goldens::run(),
+        ["goldens", "--make"] => demo_goldens::make(),
         ["setup"] => setup::for_tests(),
         ["help" | "--help" | "-h"] | [] => {
             shell::say(HELP);

@@ -55,18 +55,37 @@ pub(crate) fn python() -> String {
 
 /// Installs the packages of Python that the tests of `tools` need.
 fn python_packages() -> bool {
-    let folder = root().join("target/python").display().to_string();
-    let needed = root().join("tools/demo-model/requirements-tests.txt").display().to_string();
     let python = python();
-    if output(&[&python, "-c", "import numpy, tokenizers"]).is_some() {
-        return true;
-    }
-    let install = [python.as_str(), "-m", "pip", "install", "--quiet", "--requirement", &needed];
-    let installed = run(&["python3", "-m", "venv", &folder]) && run(&install);
+    output(&[&python, "-c", "import numpy, tokenizers"]).is_some()
+        || python_folder("target/python", "tools/demo-model/requirements-tests.txt")
+}
+
+/// The Python that makes the demo model's goldens. None where its packages, some gigabytes, cannot be installed.
+pub(crate) fn goldens_python() -> Option<String> {
+    let folder = "target/python-goldens";
+    python_folder(folder, "tools/demo-model/requirements-goldens.txt")
+        .then(|| root().join(folder).join("bin/python").display().to_string())
+}
+
+/// Makes a folder with a Python of its own and the packages that a file of requirements names.
+fn python_folder(folder: &str, requirements: &str) -> bool {
+    let python = root().join(folder).join("bin/python").display().to_string();
+    let install = [python.as_str(), "-m", "pip", "install", "--quiet", "--requirement", requirements];
+    let installed = run(&["python3", "-m", "venv", folder]) && run(&install);
     if !installed {
-        complain("error: Python with the modules venv and pip is needed for the tests of `tools`");
+        complain(&format!(
+            "error: Python with the modules venv and pip is needed, and the packages of {requirements}"
+        ));
     }
     installed
+}
+
+/// Whether words can be recorded, for goldens of sounds.
+pub(crate) fn speech() -> bool {
+    if has_apt() {
+        system_packages(&["espeak-ng", "sox"]);
+    }
+    ["espeak-ng", "sox"].iter().all(|program| output(&[program, "--version"]).is_some())
 }
 
 /// Whether there is Node, which set-up cannot install.

@@ -6,6 +6,7 @@ import { cp, mkdir, mkdtemp, readFile, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { demo } from "./demo.mjs";
 
 const testdata = new URL("../../../../testdata/", import.meta.url);
 
@@ -160,6 +161,7 @@ export const cases = [
     { model: "tiny-moe-Q4_K_M", floor: true, selfTest: false },
     ["short"],
   ),
+  ...demo,
   {
     title: "chat, sessions, completions, tokens, cancelling and unloading",
     async body({ Engine, Reply }, _given, assert) {

@@ -1,6 +1,7 @@
 // A server for test pages: the package as it is published, test models, and answers that servers should not give.
 //
-// A path of `/models/NAME` answers Range requests. Words in the query change that, each in its own way: see `ODDITIES`.
+// A path of `/models/NAME` or `/demo/NAME` answers Range requests. Words in the query change that, each in its own way: see
+// `ODDITIES`.
 
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -13,6 +14,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const FOLDERS = {
   dist: here("../../dist"),
   models: here("../../../../testdata/gguf"),
+  demo: here("../../../../models"),
   pages: here("pages"),
 };
 
@@ -74,7 +76,7 @@ async function answer(url, request, response, count, folders) {
     return response.end();
   }
   const path = join(folders[folder] ?? "/nowhere", normalize(join("/", ...rest)));
-  if (folder === "models") {
+  if (folder === "models" || folder === "demo") {
     const oddities = ODDITIES.filter((word) => url.searchParams.has(word));
     return answerModel(path, request, response, count, oddities);
   }
