@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the demo model: texts, training, file, accuracy, references, card.
 
-    make.py --out FOLDER [--minutes 13] [--rullama PATH] [--speech FILE]    all of it, on one GPU
+    make.py --out FOLDER [--minutes 12] [--rullama PATH] [--speech FILE]    all of it, on one GPU
     make.py --out FOLDER --rehearse                                        the same in small, on a CPU
     make.py STAGE --out FOLDER …                                           one stage: speech, vocabulary, train, export,
                                                                            evaluate, goldens, card
@@ -26,7 +26,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stage", nargs="*", choices=(*STAGES, "all"), default="all", help="what to do; everything unless told")
     parser.add_argument("--out", type=Path, required=True, help="the folder for everything that is made")
-    parser.add_argument("--minutes", type=float, default=13, help="how long to train")
+    parser.add_argument("--minutes", type=float, default=12, help="how long to train")
     parser.add_argument("--pause-after", type=float, metavar="MINUTES", help="end after so many minutes of training; the same command then goes on")
     parser.add_argument("--steps", type=int, help="train that many steps instead")
     parser.add_argument("--rehearse", action="store_true", help="little of everything, to see that every part works")

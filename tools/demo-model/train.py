@@ -41,7 +41,7 @@ class Plan:
     compile: bool = False
 
 
-FULL = Plan(300_000, 49_152, MediaSizes((500, 64), (150, 16), (420, 128)), minutes=13)
+FULL = Plan(300_000, 49_152, MediaSizes((500, 64), (150, 16), (420, 128)), minutes=12)
 REHEARSAL = Plan(400, 768, MediaSizes((4, 4), (1, 2), (4, 8)), steps=12)
 
 
