@@ -23,18 +23,19 @@ pub(crate) fn announce() {
     );
 }
 
-/// Its file: beside the program, above it, or in the project that the program was built from, which is where
-/// `cargo install` leaves it. What the working folder holds does not count, because that may be anybody's.
+/// Its file: beside the program, in the project that the program lies in, or in the one that it was built from, which is
+/// where `cargo install` leaves it. What other folders hold does not count, because that may be anybody's.
 pub(crate) fn find() -> Result<PathBuf, Failure> {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
-    find_in(program::folders().into_iter().chain(project))
+    let beside = program::folders().into_iter().take(1);
+    let around = program::folders().into_iter().filter(|folder| folder.join("Cargo.toml").is_file());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
+    find_in(beside.chain(around).chain(source))
 }
 
 fn find_in(folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Failure> {
     let missing = || {
         Failure::new(format!(
-            "the demo model is missing: there is no {FILE} beside the program, above it or in the project it was built \
-             from"
+            "the demo model is missing: there is no {FILE} beside the program or in the project it was built from"
         ))
         .hint("give a model: the path of a GGUF file, or a name that `rullama models` lists")
     };

@@ -23,39 +23,50 @@ use crate::{
 /// does.
 pub(crate) async fn load(
     opened: Opened,
-    backend: BackendChoice,
+    backend: Option<BackendChoice>,
     arguments: &LoadArguments,
     own_context: Option<u32>,
 ) -> Result<Engine, Failure> {
     let mut options = LoadOptions::default().prompts(opened.prompt_variant());
     options.context = arguments.context.or(own_context);
     opened.check(options.context)?;
-    let gpu = match backend {
-        BackendChoice::Cpu => None,
-        BackendChoice::Gpu => find_gpu(&opened).await?,
-    };
-    let Some(gpu) = gpu else {
-        arguments.memory.apply(&mut options, BackendChoice::Cpu);
-        return Ok(Engine::load(opened.model, &options)?);
-    };
-    arguments.memory.apply(&mut options, BackendChoice::Gpu);
-    note_software(&gpu);
-    load_on(gpu, opened, &options).await
+    let gpu = choose_gpu(backend, &opened).await?;
+    match gpu {
+        Some(gpu) => {
+            arguments.memory.apply(&mut options, BackendChoice::Gpu);
+            load_on(gpu, opened, &options).await
+        }
+        None => {
+            arguments.memory.apply(&mut options, BackendChoice::Cpu);
+            Ok(Engine::load(opened.model, &options)?)
+        }
+    }
 }
 
-/// The GPU. Where there is none, the demo model is small enough to do without.
-async fn find_gpu(opened: &Opened) -> Result<Option<Gpu>, Failure> {
+/// The GPU, unless the CPU is to compute: if that was asked for, or if nothing was, there is no GPU, and the demo model
+/// is small enough to do without.
+pub(crate) async fn choose_gpu(
+    backend: Option<BackendChoice>,
+    opened: &Opened,
+) -> Result<Option<Gpu>, Failure> {
+    if backend == Some(BackendChoice::Cpu) {
+        return Ok(None);
+    }
     match Gpu::open(&GpuOptions::default()).await {
-        Err(GpuError::NoAdapter { .. }) if opened.is_demo => {
+        Err(GpuError::NoAdapter { .. }) if backend.is_none() && opened.is_demo => {
             anstream::eprintln!("note: no GPU was found, so the CPU computes");
             Ok(None)
         }
-        gpu => Ok(Some(gpu?)),
+        gpu => {
+            let gpu = gpu?;
+            note_software(&gpu);
+            Ok(Some(gpu))
+        }
     }
 }
 
 /// Says that there is no real GPU. For commands that have another backend.
-pub(crate) fn note_software(gpu: &Gpu) {
+fn note_software(gpu: &Gpu) {
     let profile = gpu.profile();
     if profile.software {
         let name = &profile.name;

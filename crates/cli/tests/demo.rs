@@ -70,19 +70,26 @@ fn it_answers_where_no_model_is_named() {
 #[cfg(target_os = "linux")]
 #[test]
 fn it_answers_where_there_is_no_gpu() {
+    let hidden = |arguments: &[&str]| {
+        let places =
+            ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "OLLAMA_MODELS"].map(|name| (name, "/nonexistent"));
+        Command::new(PROGRAM).args(arguments).envs(places).output().unwrap()
+    };
     for named in [&[][..], &["demo"]] {
-        let output = Command::new(PROGRAM)
-            .args(
-                [&["generate"], named, &["--prompt", QUESTION, "--think", "off", "--temperature", "0"]]
-                    .concat(),
-            )
-            .envs(["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "OLLAMA_MODELS"].map(|name| (name, "/nonexistent")))
-            .output()
-            .unwrap();
+        let question = ["--prompt", QUESTION, "--think", "off", "--temperature", "0"];
+        let output = hidden(&[&["generate"], named, &question].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{ANSWER}\n"), "{said}");
         assert!(said.contains("note: no GPU was found, so the CPU computes"), "{said}");
     }
+    let measured =
+        hidden(&["bench", "--prompt", "4", "--generate", "2", "--depth", "0", "--repeat", "1", "--json"]);
+    let report: Value = serde_json::from_slice(&measured.stdout).unwrap();
+    assert_eq!((&report["model"], &report["backend"]), (&json!("demo"), &json!("cpu")));
+    // What was asked for is not done otherwise.
+    let refused = hidden(&["generate", "--prompt", QUESTION, "--backend", "gpu"]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("error: no GPU adapter was found"), "{said}");
 }
 
 #[test]
@@ -157,7 +164,7 @@ fn store_as_demo(store: &Path, weights: &[u8]) {
     fs::write(path.join("latest"), manifest.to_string()).unwrap();
 }
 
-/// A program that was installed elsewhere has what lies beside it or above it, and else what it was built with.
+/// A program that was installed elsewhere has what lies beside it, or in a project around it, and else what it was built with.
 #[test]
 fn an_installed_program_has_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,9 +173,14 @@ fn an_installed_program_has_its_own() {
     // It is large; where it can, a second name for it does.
     fs::hard_link(PROGRAM, &program).or_else(|_| fs::copy(PROGRAM, &program).map(drop)).unwrap();
     assert!(is_demo(&program, folder.path(), &[]));
-    for (place, model, expected) in [("models", OTHER, false), ("bin/models", DEMO, true)] {
+    let place = |place: &str, model| {
         fs::create_dir(folder.path().join(place)).unwrap();
         fs::copy(model, folder.path().join(place).join("demo.gguf")).unwrap();
-        assert_eq!(is_demo(&program, folder.path(), &[]), expected, "{place}");
-    }
+        is_demo(&program, folder.path(), &[])
+    };
+    // Any folder may have such a file; that of a project is the project's.
+    assert!(place("models", OTHER));
+    fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+    assert!(!is_demo(&program, folder.path(), &[]));
+    assert!(place("bin/models", DEMO));
 }

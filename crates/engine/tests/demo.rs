@@ -102,7 +102,9 @@ fn on_a_gpu() {
     use rullama_gpu::{Gpu, GpuOptions};
 
     let (model, references) = demo();
-    let gpu = pollster::block_on(Gpu::open(&GpuOptions::default().without_self_test()))
+    // Matrix units round to half precision, and some goldens have closer calls than that allows.
+    let options = GpuOptions::default().without_self_test().without_matrices();
+    let gpu = pollster::block_on(Gpu::open(&options))
         .expect("this test needs an adapter; a software one such as lavapipe will do");
     let options = LoadOptions::default().context(CONTEXT);
     let engine = pollster::block_on(Engine::load_on(gpu, model, &options, &mut |_, _| {})).unwrap();

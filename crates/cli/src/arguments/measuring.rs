@@ -29,9 +29,9 @@ pub(crate) struct BenchArguments {
     /// Also show the time of each kernel, told by the GPU's own clock
     #[arg(long)]
     pub(crate) profile: bool,
-    /// What computes
-    #[arg(long, value_enum, default_value_t = BackendChoice::Gpu)]
-    pub(crate) backend: BackendChoice,
+    /// What computes [default: gpu; for the demo model the CPU where there is no GPU]
+    #[arg(long, value_enum)]
+    pub(crate) backend: Option<BackendChoice>,
     /// Tokens a conversation may have [default: as many as are needed]
     #[arg(long, value_name = "N")]
     pub(crate) context: Option<u32>,

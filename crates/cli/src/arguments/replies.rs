@@ -89,9 +89,9 @@ pub(crate) struct RunArguments {
     pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
-    /// What computes
-    #[arg(long, value_enum, default_value_t = BackendChoice::Gpu)]
-    pub(crate) backend: BackendChoice,
+    /// What computes [default: gpu; for the demo model the CPU where there is no GPU]
+    #[arg(long, value_enum)]
+    pub(crate) backend: Option<BackendChoice>,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
 }
@@ -121,9 +121,9 @@ pub(crate) struct GenerateArguments {
     pub(crate) think: Option<Switch>,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
-    /// What computes
-    #[arg(long, value_enum, default_value_t = BackendChoice::Gpu)]
-    pub(crate) backend: BackendChoice,
+    /// What computes [default: gpu; for the demo model the CPU where there is no GPU]
+    #[arg(long, value_enum)]
+    pub(crate) backend: Option<BackendChoice>,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
     /// Print JSON when the reply is complete

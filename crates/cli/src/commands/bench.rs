@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rullama_engine::{Engine, GenerateOptions, LoadOptions, SamplingOptions, Session};
-use rullama_gpu::{Gpu, GpuOptions, measure_bandwidth};
+use rullama_gpu::measure_bandwidth;
 use rullama_tokenizer::{SpecialOutput, TokenKind, Tokenizer};
 use serde_json::{Value, json};
 
@@ -79,31 +79,30 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let needed = deepest.saturating_add(arguments.prompt.max(arguments.generate)).saturating_add(1);
     let mut clock = Laps::start();
     let opened = model::open_or_demo(arguments.model.as_deref()).await?;
-    let progress = spinner();
-    progress.set_message("opening the GPU");
     let name = opened.name.clone();
     let mut options = LoadOptions::default().context(arguments.context.unwrap_or(needed));
-    arguments.memory.apply(&mut options, arguments.backend);
     opened.check(options.context)?;
+    let gpu = engine::choose_gpu(arguments.backend, &opened).await?;
     let (mut load, mut bandwidth) = (Duration::ZERO, None);
-    let (engine, device) = match arguments.backend {
-        BackendChoice::Cpu => {
+    let (engine, device) = match gpu {
+        None => {
             if arguments.profile {
                 let message = "single kernels can only be timed on the GPU";
                 return Err(Failure::new(message).hint("leave out --profile or --backend cpu").usage());
             }
+            arguments.memory.apply(&mut options, BackendChoice::Cpu);
             (Engine::load(opened.model, &options)?, "CPU".to_owned())
         }
-        BackendChoice::Gpu => {
-            let gpu = Gpu::open(&GpuOptions::default()).await?;
-            engine::note_software(&gpu);
+        Some(gpu) => {
             let profile = gpu.profile().clone();
             if arguments.profile && !profile.timestamps {
                 let message = format!("the GPU `{}` has no clock for single kernels", profile.name);
                 return Err(Failure::new(message).hint("leave out --profile"));
             }
+            arguments.memory.apply(&mut options, BackendChoice::Gpu);
             // Before there are weights, so that the buffer that is read needs no room beside them.
             load += clock.lap();
+            let progress = spinner();
             progress.set_message("measuring the bandwidth");
             bandwidth = Some(measure_bandwidth(&gpu, &engine::clock()).await?);
             progress.finish_and_clear();
@@ -223,7 +222,7 @@ impl Setting {
         };
         let mut value = json!({
             "model": self.name,
-            "backend": self.backend(arguments),
+            "backend": self.backend(),
             "device": self.device,
             "load_ms": milliseconds(self.load),
             "bandwidth_bytes_per_s": self.bandwidth,
@@ -235,17 +234,14 @@ impl Setting {
         value
     }
 
-    fn backend(&self, arguments: &BenchArguments) -> &'static str {
-        match arguments.backend {
-            BackendChoice::Cpu => "cpu",
-            BackendChoice::Gpu => "gpu",
-        }
+    fn backend(&self) -> &'static str {
+        if self.engine.gpu_model().is_some() { "gpu" } else { "cpu" }
     }
 
     fn print(&self, arguments: &BenchArguments, results: &[Measured]) -> Result<(), Failure> {
         let mut head = vec![
             vec!["model".to_owned(), self.name.clone()],
-            vec!["device".to_owned(), format!("{} ({})", self.device, self.backend(arguments))],
+            vec!["device".to_owned(), format!("{} ({})", self.device, self.backend())],
             vec!["load".to_owned(), format!("{:.0} ms", milliseconds(self.load))],
         ];
         if let Some(bandwidth) = self.bandwidth {

@@ -9,7 +9,7 @@ use crate::{arguments::LogitsArguments, engine, failure::Failure, model, output}
 
 pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
-    let engine = engine::load(opened, arguments.backend, &arguments.load, None).await?;
+    let engine = engine::load(opened, Some(arguments.backend), &arguments.load, None).await?;
     let logits = engine::session(&engine)?.logits(&arguments.ids.0, arguments.all).await?;
     let out = &arguments.out;
     write(out, &logits)
