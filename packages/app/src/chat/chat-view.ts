@@ -134,6 +134,14 @@ export class ChatView {
     }),
   };
 
+  /** Asks what a button says, which is gone then: whoever works by keyboard goes on in the field. */
+  #ask(text: string): void {
+    this.#send(text);
+    if (!matchMedia("(pointer: coarse)").matches) {
+      this.composer.input.focus();
+    }
+  }
+
   #send(text: string): void {
     const { state, atHand } = this.#host;
     if (state.kind === "empty" && !atHand) {
@@ -186,7 +194,7 @@ export class ChatView {
     if (state.kind !== "busy") {
       this.composer.setInvitation(atHand && isDemoChoice(atHand) ? "Ask about rullama" : "Ask anything");
     }
-    refill(this.#welcome, ...welcome(this.#host, { empty, go: this.#go, ask: (text) => this.#send(text) }));
+    refill(this.#welcome, ...welcome(this.#host, { empty, go: this.#go, ask: (text) => this.#ask(text) }));
   }
 
   /** Counts the tokens of what is shown, as the model counts them. */

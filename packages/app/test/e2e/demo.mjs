@@ -58,6 +58,7 @@ export async function firstStart(checks, browser, origin) {
     await app.shot("demo-ready");
     await page.click(".questions >> text=What is rullama?");
     await page.waitForSelector(".message.assistant");
+    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Message", "focus");
     await app.answered();
     const answer = await said(app);
     assert(/Gemma 4|browser/.test(answer), answer);

@@ -176,8 +176,7 @@ export async function byFile(checks, browser, origin) {
     await page.click("text=Choose a file");
     await (await choosing).setFiles(MODEL_FILE);
     await page.waitForSelector(".notice", { state: "detached" });
-    await app.ready();
-    await page.waitForSelector(".chat");
+    await app.go("#/");
     equal(await page.inputValue(".composer-input"), "Waiting", "message");
   });
   await equalTroubles(checks, app, "by file");
