@@ -10,7 +10,7 @@ Usage: cargo xtask phone --driver URL [OPTIONS]
   --driver URL          the WebDriver server: safaridriver, chromedriver or geckodriver, such as http://127.0.0.1:4444
   --page URL            the app, as the phone sees it [http://127.0.0.1:11435/]
   --model NAME|URL      a model stored in the browser, one of the server's, or the address of a GGUF file; unless told,
-                        the one that is stored, or else the only one of the server
+                        the one that is stored, the only one of the server, or the demo model if that has none
   --say TEXT            what to say [Hello! Who are you?]
   --set NAME=VALUE      a setting of the page before loading, such as context=1024, maxTokens=64 or think=false; several times
                         if you like. It stays set

@@ -95,7 +95,13 @@ export function listModels() {
     name: row.querySelector("strong").textContent,
     action: row.querySelector("button[title]:last-child")?.title.split(" ")[0] ?? "",
   }));
-  return { stored: names("Stored models"), server: names("Models on this server") };
+  // Its row says more than its name, which its button has alone.
+  const demo = document.querySelector('[aria-label="Demo model"] li button[title^="Use "]');
+  return {
+    stored: names("Stored models"),
+    server: names("Models on this server"),
+    demo: demo ? [{ name: demo.title.slice("Use ".length), action: "Use" }] : [],
+  };
 }
 
 export function showModels() {

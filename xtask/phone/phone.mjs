@@ -197,15 +197,17 @@ async function chooseModel(session, { model: wanted }) {
     return page.LOAD_ADDRESS;
   }
   const name = wanted?.replace(/\.gguf$/i, "");
-  const pick = ({ stored, server }) => {
+  const pick = ({ stored, server, demo }) => {
     const named = ({ name: one }) => one === name;
     if (name !== undefined) {
-      return kind(stored.find(named), "stored in the browser") ?? kind(server.find(named), "of the server");
+      return kind(stored.find(named), "stored in the browser") ?? kind(server.find(named), "of the server") ?? kind(demo.find(named), "of the app");
     }
     return kind(stored[0], "stored in the browser");
   };
   const found = await findModels(session, pick);
-  const chosen = pick(found) ?? (name === undefined && found.server.length === 1 ? kind(found.server[0], "of the server") : undefined);
+  // Of several on the server, somebody has to choose.
+  const only = found.server.length === 1 ? kind(found.server[0], "of the server") : found.server.length === 0 ? kind(found.demo[0], "of the app") : undefined;
+  const chosen = pick(found) ?? (name === undefined ? only : undefined);
   if (!chosen) {
     const list = (models) => models.map(({ name: one }) => one).join(", ") || "none";
     const there = `in the browser: ${list(found.stored)}; of the server: ${list(found.server)}`;

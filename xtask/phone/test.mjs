@@ -246,6 +246,13 @@ async function cleaning() {
     });
     equal(left, [0, 0, 0, 0, 0], "files, databases, caches, service workers, settings");
   });
+  await checks.check("where there is no other model, the demo model of the app is used, and is right", async () => {
+    server.behaviour.api = false;
+    const { status, output, errors } = await start(["--say", "What is 7 + 5?", "--keep"]);
+    server.behaviour.api = true;
+    equal(status, 0, `status; it printed\n${output}${errors}\n`);
+    assert(/^model    Demo model, of the app$/m.test(output) && /^reply    .*\b12\b/m.test(output), output);
+  });
   await checks.check("without --keep the session ends and is forgotten", async () => {
     const { status, output } = await start(["--clean"]);
     equal(status, 0, "status");

@@ -1,5 +1,7 @@
 // The build step behind offline use: tells the service worker which files the built app consists of.
 //
+// Models are not among them: nobody has asked for theirs yet, and they have a store of their own.
+//
 // It runs when everything is written, so that nothing a bundler emits late is missed, and puts two constants before the
 // worker's own text. Any change of any file changes `VERSION`, which is what makes browsers fetch the new set.
 
@@ -22,7 +24,7 @@ export function offline(): Plugin {
       order: "post",
       sequential: true,
       async handler() {
-        const files = (await filesIn(folder)).filter((file) => file !== WORKER && !file.endsWith(".map"));
+        const files = (await filesIn(folder)).filter((file) => file !== WORKER && !/\.(map|gguf)$/.test(file));
         const hash = createHash("sha256");
         for (const file of files) {
           hash.update(file).update(await readFile(join(folder, file)));

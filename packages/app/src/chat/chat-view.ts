@@ -1,17 +1,17 @@
 // The chat: the messages that are shown, and the field for the next.
 
-import type { HostState, ModelHost } from "../model/host";
-import { loadSteps } from "../model/load-steps";
-import { progressPanel } from "../model/progress-panel";
+import { isDemoChoice } from "../model/demo";
+import { labelOf, type HostState, type ModelHost } from "../model/host";
 import { tokensPerSecond } from "../text/format";
 import { button } from "../ui/button";
 import { make, refill } from "../ui/dom";
-import { errorBox, type Steps } from "../ui/error-box";
+import type { Steps } from "../ui/error-box";
 import { announce, notify } from "../ui/notices";
 import { Composer } from "./composer";
 import type { ChatController, Writing } from "./controller";
 import { MessageView, NOTHING } from "./message-view";
 import { path, place, type ChatMessage } from "./tree";
+import { welcome } from "./welcome";
 
 /** How near the end counts as at the end. */
 const NEAR = 80;
@@ -40,7 +40,7 @@ export class ChatView {
   #counted = 0;
   /** Says that there is no model to ask yet. */
   #waits: HTMLElement | undefined;
-  #welcomed: { state: HostState; empty: boolean } | undefined;
+  #welcomed: { state: HostState; empty: boolean; label: string | undefined } | undefined;
 
   constructor(chat: ChatController, host: ModelHost, go: ChatNavigation) {
     this.#chat = chat;
@@ -134,6 +134,14 @@ export class ChatView {
     }),
   };
 
+  /** Asks what a button says, which is gone then: whoever works by keyboard goes on in the field. */
+  #ask(text: string): void {
+    this.#send(text);
+    if (!matchMedia("(pointer: coarse)").matches) {
+      this.composer.input.focus();
+    }
+  }
+
   #send(text: string): void {
     const { state, atHand } = this.#host;
     if (state.kind === "empty" && !atHand) {
@@ -178,35 +186,15 @@ export class ChatView {
 
   #showWelcome(empty: boolean): void {
     const { state, atHand } = this.#host;
-    if (this.#welcomed?.state === state && this.#welcomed.empty === empty) {
+    const label = atHand && labelOf(atHand);
+    if (this.#welcomed?.state === state && this.#welcomed.empty === empty && this.#welcomed.label === label) {
       return;
     }
-    this.#welcomed = { state, empty };
-    const retry = () => atHand && void this.#host.load(atHand);
-    switch (state.kind) {
-      case "busy":
-        return refill(this.#welcome, progressPanel(this.#host));
-      case "failed":
-        return refill(this.#welcome, errorBox(state.error, loadSteps(this.#host, state, this.#go)));
-      case "ready":
-        return refill(
-          this.#welcome,
-          empty && make("h1", {}, "What is on your mind?"),
-          empty && make("p", { class: "muted" }, `${state.label} is ready. It runs on this device, and only here.`),
-        );
-      case "empty":
-        return refill(
-          this.#welcome,
-          make("h1", {}, "A chat that stays with you"),
-          make("p", { class: "muted" }, "Gemma 4 runs in this tab, on your own graphics processor. No account, no server, no tracking."),
-          make(
-            "div",
-            { class: "row centre" },
-            atHand?.kind === "stored" && button(`Load ${atHand.names[0]?.replace(/\.gguf$/i, "")}`, retry, { kind: "primary" }),
-            button("Choose a model", () => this.#go.models(), { kind: atHand ? "plain" : "primary" }),
-          ),
-        );
+    this.#welcomed = { state, empty, label };
+    if (state.kind !== "busy") {
+      this.composer.setInvitation(atHand && isDemoChoice(atHand) ? "Ask about rullama" : "Ask anything");
     }
+    refill(this.#welcome, ...welcome(this.#host, { empty, go: this.#go, ask: (text) => this.#ask(text) }));
   }
 
   /** Counts the tokens of what is shown, as the model counts them. */
@@ -238,6 +226,7 @@ export class ChatView {
   }
 
   #toEnd(): void {
-    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    // What is shown before anything was said begins at its beginning.
+    this.#scroller.scrollTop = this.#list.hidden ? 0 : this.#scroller.scrollHeight;
   }
 }

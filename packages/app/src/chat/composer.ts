@@ -69,6 +69,11 @@ export class Composer {
     }
   }
 
+  /** What the empty field invites to. */
+  setInvitation(text: string): void {
+    this.input.placeholder = text;
+  }
+
   /** How full the context is without what is being typed; undefined hides it. */
   setMeter(filled: { used: number; context: number } | undefined): void {
     this.#filled = filled;

@@ -4,7 +4,9 @@ import { Engine, splitUrls, type FileSource, type LoadOptions, type ModelStore, 
 import { Emitter } from "../state/emitter";
 import type { Preferences } from "../state/preferences";
 import { Rate } from "../text/rate";
+import { DEMO_NAME, demoChoice, isDemo } from "./demo";
 import { shortName } from "./parts";
+import { forget, remember, rememberedChoice } from "./remembered";
 import { plannedStages, shareOf, type Stage, type StageName } from "./stages";
 
 /** What the user chose. */
@@ -114,13 +116,17 @@ export class ModelHost {
     }
   }
 
-  /** What could be loaded without asking anybody: what failed before, or what was used last. */
+  /** The demo model, which is always to be had. */
+  get demo(): ModelChoice {
+    return demoChoice(this.store !== undefined);
+  }
+
+  /** What could be loaded without asking anybody: what failed before, what was used last, or the demo model if nothing ever was. */
   get atHand(): ModelChoice | undefined {
     if (this.#state.kind === "failed" || this.#state.kind === "ready") {
       return this.#state.choice;
     }
-    const names = this.store ? this.#preferences.lastModel : undefined;
-    return names && { kind: "stored", names };
+    return rememberedChoice(this.#preferences, this.store !== undefined);
   }
 
   /** The engine, when there is one: waits for one that is on its way, and brings back one that went. */
@@ -201,8 +207,9 @@ export class ModelHost {
         return { kind: "empty" };
       }
       this.#losses = 0;
-      if (here.kind === "stored") {
-        this.#preferences.setLastModel(here.names);
+      remember(this.#preferences, here);
+      if (here.kind === "stored" && here.names[0] === DEMO_NAME) {
+        void this.#forgetOlderDemos();
       }
       this.#loaded = { kind: "ready", label, engine, choice: here, context };
       return this.#loaded;
@@ -218,6 +225,24 @@ export class ModelHost {
       const failure: Failure = { error, choice: again(choice), ...(stored ? { stored } : {}) };
       return this.#loaded ? { ...this.#loaded, failure } : { kind: "failed", label, ...failure };
     }
+  }
+
+  /** Deletes stored files, also those of the model that runs. */
+  async delete(names: readonly string[]): Promise<void> {
+    const { state } = this;
+    if (state.kind === "ready" && state.choice.kind === "stored" && names.includes(state.choice.names[0] ?? "")) {
+      await this.unload();
+    }
+    for (const name of names) {
+      await this.store?.delete(name);
+    }
+    forget(this.#preferences, names);
+  }
+
+  /** Those that came with older apps. One that another tab still reads goes the next time. */
+  async #forgetOlderDemos(): Promise<void> {
+    const stored = (await this.store?.list().catch(() => [])) ?? [];
+    await this.#forget(stored.map(({ name }) => name).filter((name) => isDemo(name) && name !== DEMO_NAME));
   }
 
   /** Deletes what was stored and turned out to be nothing. What cannot be deleted now stays in the list, where it can be later. */

@@ -39,9 +39,7 @@ export function loadSteps(host: ModelHost, { choice, error, stored }: Failure, g
 
 async function remove(host: ModelHost, names: readonly string[]): Promise<void> {
   try {
-    for (const name of names) {
-      await host.store?.delete(name);
-    }
+    await host.delete(names);
     host.dismiss();
   } catch (error) {
     notifyError(error);

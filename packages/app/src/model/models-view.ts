@@ -6,12 +6,14 @@ import { button } from "../ui/button";
 import { facts, make, pickFiles, refill, type Child } from "../ui/dom";
 import { errorBox } from "../ui/error-box";
 import { notifyError } from "../ui/notices";
+import { DEMO_NAME, isDemo, isServedDemo } from "./demo";
+import { demoRow } from "./demo-row";
 import type { Failure, ModelChoice, ModelHost } from "./host";
 import { loadSteps } from "./load-steps";
-import { groupStored } from "./parts";
+import { groupStored, type StoredGroup } from "./parts";
 import { progressPanel } from "./progress-panel";
 import type { Server, ServerModel } from "./server";
-import { storedRow } from "./stored-row";
+import { storedRow, type StoredRowOptions } from "./stored-row";
 
 export interface ModelsNavigation {
   chat(): void;
@@ -25,10 +27,11 @@ export class ModelsView {
   readonly #server: Server;
   readonly #go: ModelsNavigation;
   readonly #now = make("div", { class: "now" });
+  readonly #demo = make("ul", { class: "rows", "aria-label": "Demo model" });
   readonly #stored = make("div");
   readonly #offered = make("div");
   readonly #beginning = make("div");
-  /** Taken for granted until the store has said otherwise. */
+  /** Whether there is any but the demo model. Taken for granted until the store has said otherwise. */
   #anyStored = true;
   readonly #address: HTMLInputElement;
   readonly #keepAddress: HTMLInputElement;
@@ -48,6 +51,7 @@ export class ModelsView {
       make("h1", {}, "Models"),
       make("p", { class: "muted" }, "Any Gemma 4 model as a GGUF file, as Ollama and llama.cpp use them."),
       this.#now,
+      make("div", { class: "card demo" }, this.#demo),
       this.#stored,
       this.#offered,
       this.#beginning,
@@ -57,6 +61,7 @@ export class ModelsView {
     host.changed.on(() => void this.update());
     server.changed.on(() => this.#showOffered());
     this.#showOffered();
+    refill(this.#demo, demoRow(undefined, this.#rowOptions));
   }
 
   /** The page is looked at: what the server has may be more than it was. */
@@ -137,20 +142,19 @@ export class ModelsView {
     if (!store) {
       this.#anyStored = false;
       this.#showBeginning();
+      refill(this.#demo, demoRow(undefined, this.#rowOptions));
       return refill(this.#stored, make("p", { class: "card muted" }, "This browser keeps no files here, as in a private window. Models can be used, but not stored."));
     }
     try {
       const [files, space] = await Promise.all([store.list(), store.estimate()]);
-      const groups = groupStored(files);
-      this.#anyStored = groups.length > 0;
+      const all = groupStored(files);
+      const isThis = ({ label }: StoredGroup) => label === DEMO_NAME;
+      // The demo model has its own row, above.
+      const groups = all.filter((group) => !isThis(group));
+      this.#anyStored = groups.some(({ label }) => !isDemo(label));
       this.#showBeginning();
-      const rows = groups.map((group) =>
-        storedRow(group, {
-          host: this.#host,
-          use: (choice) => this.use(choice),
-          changed: () => void this.#showStored(),
-        }),
-      );
+      refill(this.#demo, demoRow(all.find(isThis), this.#rowOptions));
+      const rows = groups.map((group) => storedRow(group, this.#rowOptions));
       refill(
         this.#stored,
         groups.length > 0 &&
@@ -166,14 +170,22 @@ export class ModelsView {
     }
   }
 
+  get #rowOptions(): StoredRowOptions {
+    return { host: this.#host, use: (choice) => this.use(choice), changed: () => void this.#showStored() };
+  }
+
+  /** What the server has beside the demo model, which came with the app. */
+  get #served(): readonly ServerModel[] {
+    return this.#server.models?.filter((model) => !isServedDemo(model)) ?? [];
+  }
+
   /** For whoever has no model yet: where there are some. */
   #showBeginning(): void {
-    const { models } = this.#server;
-    if (this.#anyStored || (models && models.length > 0)) {
+    if (this.#anyStored || this.#served.length > 0) {
       return refill(this.#beginning);
     }
     const ollama = make("a", { href: "https://ollama.com", rel: "noreferrer", target: "_blank" }, "Ollama");
-    const pull = make("p", {}, "This server has none yet. On the computer it runs on, ", ollama, " brings one: ", make("code", {}, "ollama pull gemma4:e2b"), ". Then look again.");
+    const pull = make("p", {}, "This server has no other yet. On the computer it runs on, ", ollama, " brings one: ", make("code", {}, "ollama pull gemma4:e2b"), ". Then look again.");
     refill(
       this.#beginning,
       make(
@@ -188,9 +200,9 @@ export class ModelsView {
   }
 
   #showOffered(): void {
-    const { models } = this.#server;
+    const models = this.#served;
     this.#showBeginning();
-    if (!models || models.length === 0) {
+    if (models.length === 0) {
       return refill(this.#offered);
     }
     const rows = models.map((model) =>

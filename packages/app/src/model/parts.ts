@@ -1,6 +1,7 @@
 // Models that consist of several files, by their names: `NAME-00001-of-00003.gguf`.
 
 import type { StoredModel } from "rullama";
+import { DEMO_NAME, isDemo } from "./demo";
 
 const PART = /-(\d{5})-of-(\d{5})\.gguf$/;
 
@@ -37,7 +38,10 @@ export function groupStored(stored: readonly StoredModel[]): StoredGroup[] {
   });
 }
 
-/** A model's name without the ending that all files have. */
+/** What people call a model: its file's name without the ending that all have, or what the app calls its own. */
 export function shortName(name: string): string {
+  if (isDemo(name)) {
+    return name === DEMO_NAME ? "Demo model" : "Demo model, older";
+  }
   return name.replace(/\.gguf$/i, "");
 }

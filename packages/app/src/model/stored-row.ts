@@ -3,7 +3,7 @@
 import { bytes } from "../text/format";
 import { button, iconButton } from "../ui/button";
 import { confirm } from "../ui/dialog";
-import { make, saveFile } from "../ui/dom";
+import { make, saveFile, type Child } from "../ui/dom";
 import { notify, notifyError } from "../ui/notices";
 import type { ModelChoice, ModelHost } from "./host";
 import { shortName, type StoredGroup } from "./parts";
@@ -35,13 +35,22 @@ export function storedRow(group: StoredGroup, options: StoredRowOptions): HTMLEl
     make(
       "div",
       { class: "row tight" },
-      group.complete && iconButton(`Check ${name} for damage`, "shield", () => void check(names, options)),
-      group.complete && iconButton(`Save ${name} as a file`, "export", () => void save(names, options)),
-      iconButton(`Delete ${name}`, "trash", () => void remove(name, names, group.storedBytes, options)),
+      ...housekeeping(group, options),
       group.complete && !current && button("Use", () => use({ kind: "stored", names }), { kind: "primary", title: `Use ${name}` }),
       resumable && button("Resume", resume, { kind: "primary", title: `Resume ${name}` }),
     ),
   );
+}
+
+/** Buttons for what can be done with stored files beside using them. */
+export function housekeeping(group: StoredGroup, options: StoredRowOptions): Child[] {
+  const name = shortName(group.label);
+  const names = group.files.map((file) => file.name);
+  return [
+    group.complete && iconButton(`Check ${name} for damage`, "shield", () => void check(names, options)),
+    group.complete && iconButton(`Save ${name} as a file`, "export", () => void save(names, options)),
+    iconButton(`Delete ${name}`, "trash", () => void remove(name, names, group.storedBytes, options)),
+  ];
 }
 
 async function check(names: string[], { host, changed }: StoredRowOptions): Promise<void> {
@@ -75,14 +84,8 @@ async function remove(name: string, names: string[], size: number, { host, chang
   if (!agreed) {
     return;
   }
-  const { state } = host;
-  if (state.kind === "ready" && state.choice.kind === "stored" && names.includes(state.choice.names[0] ?? "")) {
-    await host.unload();
-  }
   try {
-    for (const one of names) {
-      await host.store?.delete(one);
-    }
+    await host.delete(names);
   } catch (error) {
     notifyError(error);
   }

@@ -24,6 +24,9 @@ export function route(asked: Asked, scope: string, files: ReadonlySet<string>): 
     // Only the app's own page; other pages of this server are not ours to answer for.
     return path === "" || path === "index.html" ? "page" : "network";
   }
+  if (path.endsWith(".gguf")) {
+    return "network";
+  }
   // Those with a hash in their name may be of the build before, which some tab still has open.
   return files.has(path) || path.startsWith("assets/") ? "file" : "network";
 }

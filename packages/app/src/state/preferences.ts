@@ -50,8 +50,19 @@ export class Preferences {
     return Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === "string") ? names : undefined;
   }
 
+  /** Whether any model was used before, also one that is not stored. */
+  get usedModel(): boolean {
+    return load(KEYS.model) !== null;
+  }
+
+  /** Without names: one was used that is not there any more. */
   setLastModel(names: string[] | undefined): void {
     save(KEYS.model, names ? JSON.stringify(names) : "");
+  }
+
+  /** As if none had ever been used. */
+  forgetModels(): void {
+    remove(KEYS.model);
   }
 
   #applyTheme(): void {
@@ -76,6 +87,14 @@ function save(key: string, value: string): void {
     localStorage.setItem(key, value);
   } catch {
     // Forbidden here; the page remembers it while it is open.
+  }
+}
+
+function remove(key: string): void {
+  try {
+    localStorage.removeItem(key);
+  } catch {
+    // Forbidden here, so there is nothing either.
   }
 }
 

@@ -92,6 +92,11 @@ function faults() {
   return found;
 }
 
+/** What is wrong with what a page shows now; nothing, if all is well. */
+export function faultsOf(page) {
+  return page.evaluate(faults);
+}
+
 /** Every page in both colours and on a phone: a picture of each, and no faults in any. */
 export async function everyView(checks, app) {
   const { page } = app;

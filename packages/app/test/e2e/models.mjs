@@ -162,6 +162,23 @@ export async function byFile(checks, browser, origin) {
     await app.ask("Hello");
     equal((await app.messages()).map(({ state }) => state), ["complete", "complete"], "states");
   });
+
+  await checks.check("after a model that is not kept, a message waits, and says so until one is chosen", async () => {
+    await page.reload();
+    await page.waitForSelector(".message");
+    await page.fill(".composer-input", "Waiting");
+    await page.press(".composer-input", "Enter");
+    await page.waitForSelector(".notice >> text=Choose a model first");
+    equal(await page.inputValue(".composer-input"), "Waiting", "message");
+    equal(await page.locator(".model-chip").innerText(), "No model", "model");
+    await page.click(".notice >> text=Models");
+    const choosing = page.waitForEvent("filechooser");
+    await page.click("text=Choose a file");
+    await (await choosing).setFiles(MODEL_FILE);
+    await page.waitForSelector(".notice", { state: "detached" });
+    await app.go("#/");
+    equal(await page.inputValue(".composer-input"), "Waiting", "message");
+  });
   await equalTroubles(checks, app, "by file");
   await app.close();
 }
@@ -169,24 +186,14 @@ export async function byFile(checks, browser, origin) {
 /** From `rullama serve`: its model, stored and loaded; what the rest of a walk begins with. */
 export async function fromServer(checks, app) {
   const { page } = app;
-  await checks.check("a message without a model waits, and says so until one is chosen", async () => {
-    await app.go("#/");
-    await page.fill(".composer-input", "Waiting");
-    await page.press(".composer-input", "Enter");
-    await page.waitForSelector(".notice >> text=Choose a model first");
-    equal(await page.inputValue(".composer-input"), "Waiting", "message");
-  });
-
   await checks.check("a model of the server is listed, stored and loaded", async () => {
     await app.go("#/models");
     await page.waitForSelector("text=On this server");
     const row = await page.locator('[aria-label="Models on this server"] li').innerText();
     assert(row.includes(SERVED) && row.includes("2.2 MB") && row.includes("1.8M") && row.includes("Q8_0"), row);
     await page.click(`button[title="Use ${SERVED}"]`);
-    await page.waitForSelector(".notice", { state: "detached" });
     await app.ready();
     await page.waitForSelector(".chat");
-    await page.fill(".composer-input", "");
     await app.shot("chat-ready");
     await app.go("#/models");
     assert((await page.locator('[aria-label="Stored models"]').innerText()).includes(SERVED), "not stored");

@@ -1,4 +1,5 @@
-// `rullama serve` as people run it: the built app, and a store as Ollama makes it, with a small model in it.
+// `rullama serve` as people run it: the built app, a store as Ollama makes it, with a small model in it,
+// and the demo model.
 
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -27,7 +28,7 @@ export async function serveRullama(program) {
   }
   const store = await mkdtemp(join(tmpdir(), "rullama-e2e-store-"));
   await pull(store, "micro-e2b-Q8_0.gguf");
-  const child = spawn(program, ["serve", "--no-demo", "--port", "0", "--models", store, "--app", here("../../dist")], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(program, ["serve", "--port", "0", "--models", store, "--app", here("../../dist")], { stdio: ["ignore", "pipe", "inherit"] });
   const end = () => child.kill();
   process.on("exit", end);
   const address = await new Promise((resolve, reject) => {

@@ -12,6 +12,7 @@ import { everyView, keyboard, touch } from "./access.mjs";
 import { App } from "./app.mjs";
 import { chatting, conversations, transfer } from "./chat.mjs";
 import { Checks } from "./checks.mjs";
+import { demoWithoutStore, firstStart, firstStartAgain } from "./demo.mjs";
 import { device } from "./device.mjs";
 import { FirefoxBrowser } from "./firefox-page.mjs";
 import { markdown } from "./markdown.mjs";
@@ -20,7 +21,7 @@ import { holdWorker, lostDevice, lostProcess, newVersion, offline, silentServer,
 import { PROGRAM, serveRullama } from "./rullama.mjs";
 import { serve } from "./server.mjs";
 
-const MINUTES = 45;
+const MINUTES = 60;
 const { values, positionals } = parseArgs({ options: { server: { type: "string" } }, allowPositionals: true });
 const [wanted] = positionals;
 setTimeout(() => {
@@ -49,6 +50,11 @@ process.exit(checks.finish());
 async function inChromium() {
   const { browser } = await start("chromium");
   await withoutWebGpu(checks, browser, rullama.origin);
+  const first = await firstStart(checks, browser, rullama.origin);
+  await firstStartAgain(checks, first);
+  await equalTroubles(checks, first, "at first start");
+  await first.close();
+  await demoWithoutStore(checks, browser, server);
   const app = await App.open(browser, rullama.origin, { before: holdWorker });
   await fromServer(checks, app);
   await chatting(checks, app);
@@ -84,6 +90,9 @@ async function inFirefox() {
   const { browser: started } = await start("firefox");
   const browser = new FirefoxBrowser(started);
   await withoutWebGpu(checks, browser, rullama.origin);
+  const first = await firstStart(checks, browser, rullama.origin);
+  await equalTroubles(checks, first, "at first start");
+  await first.close();
   const app = await App.open(browser, rullama.origin, { before: holdWorker });
   await fromServer(checks, app);
   await chatting(checks, app);

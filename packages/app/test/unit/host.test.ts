@@ -33,8 +33,8 @@ vi.mock("rullama", () => ({
 
 const settle = () => new Promise((resolve) => setTimeout(resolve));
 
-function makeHost(context: number | null = null, store: Partial<ModelStore> = {}): ModelHost {
-  const preferences = { settings: { context }, setLastModel: () => {}, change: () => {} } as unknown as Preferences;
+function makeHost(context: number | null = null, store: Partial<ModelStore> = {}, remembered: Partial<Preferences> = {}): ModelHost {
+  const preferences = { settings: { context }, setLastModel: () => {}, change: () => {}, ...remembered } as unknown as Preferences;
   return new ModelHost(store as ModelStore, preferences);
 }
 
@@ -109,6 +109,20 @@ describe("the host of the model", () => {
     asked[1]?.finish();
     expect(await ready).toBe(host.engine);
     expect(host.state).toMatchObject({ kind: "ready", label: "b" });
+  });
+
+  test("stored files are deleted, those of the model that runs as well, and are not remembered", async () => {
+    const deleted: string[] = [];
+    const setLastModel = vi.fn();
+    const store = { delete: async (name: string) => void deleted.push(name) };
+    const host = makeHost(null, store, { setLastModel, lastModel: ["a"] });
+    const done = host.load(stored("a"));
+    await settle();
+    asked[0]?.finish();
+    await done;
+    await host.delete(["a"]);
+    expect([alive, host.state.kind, deleted]).toEqual([0, "empty", ["a"]]);
+    expect(setLastModel).toHaveBeenLastCalledWith(undefined);
   });
 
   test("a view that throws is reported, and fails no loading", async () => {

@@ -208,6 +208,7 @@ describe("what the service worker answers", () => {
     expect(asked("https://example.org/app/assets/a.js", { method: "POST" })).toBe("network");
     expect(asked("https://example.org/app/assets/of-the-build-before.js")).toBe("file");
     expect(asked("https://example.org/app/model.gguf")).toBe("network");
+    expect(asked("https://example.org/app/assets/demo-8oIxVGdu.gguf")).toBe("network");
     expect(asked("https://example.org/app/index.html", { range: true })).toBe("network");
     expect(asked("https://example.org/api/models")).toBe("network");
     expect(asked("https://example.org/app/api/models")).toBe("network");

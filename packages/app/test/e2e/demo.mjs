@@ -1,0 +1,163 @@
+// The demo model, as somebody meets it who is here for the first time: offered, loaded by a question, right in what it says, and
+// there again without a network.
+
+import { App } from "./app.mjs";
+import { faultsOf } from "./access.mjs";
+import { assert, equal } from "./checks.mjs";
+import { equalTroubles } from "./models.mjs";
+
+const TITLE = "Demo model, 16 MB, answers questions about rullama";
+
+/** The app's own settings, but for the luck of the draw. */
+const SETTINGS = { seed: 7 };
+
+/** The last thing that was said. */
+async function said(app) {
+  const { state, text } = (await app.messages()).at(-1);
+  equal(state, "complete", "state");
+  return text;
+}
+
+/** The names of the demo models that the browser keeps, from the store's own files. */
+function storedDemos() {
+  const names = async (folder) => {
+    const found = [];
+    for await (const [name, entry] of folder.entries()) {
+      found.push(...(entry.kind === "directory" ? await names(entry) : [name]));
+    }
+    return found;
+  };
+  return navigator.storage.getDirectory().then(names).then((all) => all.filter((name) => /^demo-.*\.file$/.test(name)));
+}
+
+export async function firstStart(checks, browser, origin) {
+  const app = await App.open(browser, origin, { settings: SETTINGS });
+  const { page } = app;
+  await checks.check("at first start the demo model is offered, and nothing of it fetched unasked", async () => {
+    await page.waitForSelector(`.welcome >> text=${TITLE}`);
+    await app.shot("first-start");
+    equal(await page.evaluate(storedDemos), [], "stored");
+    equal(await page.locator(".model-chip").innerText(), "No model", "model");
+  });
+
+  await checks.check("the first question loads the demo model, which answers it", async () => {
+    await page.fill(".composer-input", "What is 7 + 5?");
+    await page.press(".composer-input", "Enter");
+    await page.waitForSelector(".progress-panel");
+    await app.shot("first-start-loading");
+    await app.ready();
+    await app.answered();
+    const answer = await said(app);
+    assert(/\b12\b/.test(answer), answer);
+    equal(await page.locator(".model-chip").innerText(), "Demo model", "model");
+  });
+
+  await checks.check("a new chat offers questions, which are asked by one press", async () => {
+    await page.click(".sidebar >> text=New chat");
+    await page.waitForSelector(".welcome >> text=Ask about rullama");
+    await app.shot("demo-ready");
+    await page.click(".questions >> text=What is rullama?");
+    await page.waitForSelector(".message.assistant");
+    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Message", "focus");
+    await app.answered();
+    const answer = await said(app);
+    assert(/Gemma 4|browser/.test(answer), answer);
+    assert(await page.locator(".thought").isVisible(), "it did not think, which it does unless told");
+    await app.shot("demo-answer");
+  });
+
+  await checks.check("without thinking it is right as well", async () => {
+    await page.click('[aria-label="Settings"]');
+    await page.click('[data-setting="think"]');
+    await page.keyboard.press("Escape");
+    await page.click(".sidebar >> text=New chat");
+    await app.ask("What is 7 + 5?");
+    assert(/\b12\b/.test(await said(app)), await said(app));
+    assert(!(await page.locator(".thought").isVisible()), "it thought");
+  });
+
+  await checks.check("the Models page has one row for it, at the top, with what can be done with it", async () => {
+    await app.go("#/models");
+    await page.waitForSelector("text=On this server");
+    const row = await page.locator('[aria-label="Demo model"] li').innerText();
+    assert(row.includes(TITLE) && row.includes("In use"), row);
+    assert(await page.locator('[aria-label="Delete Demo model"]').isVisible(), "it cannot be deleted");
+    const { models } = await page.evaluate(async () => (await fetch("api/models")).json());
+    assert(models.some(({ name }) => name === "demo.gguf"), "the server has none that could show twice");
+    const others = await page.locator('[aria-label="Models on this server"]').innerText();
+    assert(!/demo/i.test(others), others);
+    equal(await page.locator('[aria-label="Stored models"] li').count(), 0, "other stored models");
+    equal((await page.evaluate(storedDemos)).length, 1, "stored");
+    await app.shot("models-demo");
+  });
+  return app;
+}
+
+/** What only Playwright can cut or resize. */
+export async function firstStartAgain(checks, app) {
+  const { page, context } = app;
+  await checks.check("at the next visit the demo model answers without a network", async () => {
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await context.setOffline(true);
+    await app.go("#/");
+    await page.reload();
+    await page.waitForSelector(".welcome >> text=Demo model");
+    await app.ask("What is 2 + 2?");
+    assert(/\b4\b/.test(await said(app)), await said(app));
+    await context.setOffline(false);
+    app.troubles = app.troubles.filter((trouble) => !/ERR_INTERNET_DISCONNECTED/.test(trouble));
+  });
+
+  await checks.check("labels, contrast and width of the first start and of the demo model, wide and on a phone", async () => {
+    const look = async (name) => {
+      for (const [size, viewport] of [["wide", { width: 1200, height: 800 }], ["phone", { width: 390, height: 844 }]]) {
+        for (const colorScheme of ["light", "dark"]) {
+          await page.setViewportSize(viewport);
+          await page.emulateMedia({ colorScheme });
+          await page.waitForTimeout(300);
+          await app.shot(`view-${name}-${size}-${colorScheme}`);
+          equal(await faultsOf(page), [], `faults of ${name}, ${size}, ${colorScheme}`);
+        }
+      }
+      await page.setViewportSize({ width: 1200, height: 800 });
+    };
+    await page.click(".sidebar >> text=New chat");
+    await look("demo-ready");
+    await app.go("#/models");
+    await look("models-demo");
+    // Deleted, it is as if nobody had been here.
+    await page.click('[aria-label="Delete Demo model"]');
+    await page.click("dialog >> text=Delete >> nth=-1");
+    await page.waitForSelector('[data-state="empty"] .model-chip');
+    await page.waitForSelector('[aria-label="Delete Demo model"]', { state: "detached" });
+    equal(await page.evaluate(storedDemos), [], "stored");
+    await app.go("#/");
+    await page.waitForSelector(`.welcome >> text=${TITLE}`);
+    await look("first-start");
+  });
+}
+
+/** At an ordinary server, which knows nothing of ranges, in a browser that keeps no files. */
+export async function demoWithoutStore(checks, browser, server) {
+  const before = () => {
+    StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException("not here", "SecurityError"));
+  };
+  const app = await App.open(browser, server.origin, { settings: SETTINGS, before });
+  const { page } = app;
+  await checks.check("where the browser keeps no files, the demo model is read from any server, by one press", async () => {
+    const fetched = () => server.requests.filter(({ path }) => path.endsWith(".gguf")).map(({ path }) => path);
+    server.requests.length = 0;
+    await page.waitForSelector(`.welcome >> text=${TITLE}`);
+    equal(fetched(), [], "fetched unasked");
+    await page.click("text=Load the demo model");
+    await app.ready();
+    assert(fetched().every((path) => /^\/assets\/demo-.{8}\.gguf$/.test(path)) && fetched().length > 0, fetched().join(" "));
+    await page.click(".questions >> text=What is 7 + 5?");
+    await page.waitForSelector(".message.assistant");
+    await app.answered();
+    assert(/\b12\b/.test(await said(app)), await said(app));
+  });
+  await equalTroubles(checks, app, "without a store");
+  await app.close();
+}
