@@ -15,14 +15,13 @@ import model as model_file
 import pictures
 import speech
 import storage
+import table
 from batches import Tokens
 from chat import call_text
 from gguf_file import GgufFile
 from media import Media
 from talk import Conversation
 
-#: Tasks that must reach nine in ten.
-REQUIRED = ("facts", "arithmetic", "image shape", "speech")
 _NUMBER = re.compile(r"-?\d+")
 #: What may be named in answers about pictures.
 _NAMES = {"image shape": pictures.SHAPES, "image colour": tuple(pictures.COLOURS), "image count": pictures.NUMBERS[1:]}
@@ -63,12 +62,12 @@ def run(checkpoint: Path, gguf: Path | None, speech_file: Path | None, out: Path
             verdicts.setdefault(name, []).append(verdict)
         print(f"{task}: {time.monotonic() - started:.0f} s", flush=True)
 
-    table = {name: {"right": sum(v.right for v in found), "of": len(found)} for name, found in verdicts.items()}
-    result = {"file": gguf.name if gguf else "checkpoint", "bytes": gguf.stat().st_size if gguf else None, "tasks": table, "required": list(REQUIRED)}
+    counts = {name: {"right": sum(v.right for v in found), "of": len(found)} for name, found in verdicts.items()}
+    result = {"file": gguf.name if gguf else "checkpoint", "bytes": gguf.stat().st_size if gguf else None, "tasks": counts, "required": list(table.REQUIRED)}
     out.mkdir(parents=True, exist_ok=True)
     (out / "accuracy.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     (out / "mistakes.md").write_text(_mistakes(verdicts), encoding="utf-8")
-    print(markdown(result))
+    print(table.markdown(result))
     return result
 
 
@@ -129,14 +128,6 @@ def _is_right(written: str, entry: Conversation) -> bool:
         # The one name counts: "a star" and "stars" both name the shape.
         return [name for name in names if re.search(rf"\b{name}(s|es)?\b", content)] == [exchange.word]
     return content == exchange.answer
-
-
-def markdown(result: dict) -> str:
-    lines = ["| task | right | of | share |", "|---|---|---|---|"]
-    for name, counts in result["tasks"].items():
-        mark = " (needs 90 %)" if name in result["required"] else ""
-        lines.append(f"| {name}{mark} | {counts['right']} | {counts['of']} | {100 * counts['right'] / counts['of']:.1f} % |")
-    return "\n".join(lines)
 
 
 def _mistakes(verdicts: dict[str, list[Verdict]]) -> str:

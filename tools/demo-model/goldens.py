@@ -87,9 +87,11 @@ def _text(model, tokens: Tokens, name: str, conversation: Conversation) -> dict:
 
 @torch.no_grad()
 def _media(model, tokens: Tokens, media: Media, clips, about: dict, out: Path) -> None:
-    exchanges = pictures.tests(4, (pictures.SMALL_GRIDS[0], pictures.SMALL_GRIDS[1]))[:3] + pictures.tests(1, (pictures.LARGE_GRIDS[0],))
+    # A small picture for each kind of question, and a large one; a digit, another word, and two words.
+    exchanges = pictures.tests(4, pictures.SMALL_GRIDS[:1]) + pictures.tests(1, pictures.LARGE_GRIDS[:1])
     if clips is not None:
-        exchanges += speech.tests(clips, 3)[:3]
+        spoken = speech.tests(clips, len(speech.WORDS))
+        exchanges += [spoken[0], spoken[len(speech.DIGITS)], spoken[-1]]
     entries, rows = [], {}
     for number, exchange in enumerate(exchanges):
         entry, name = exchange.medium.content, f"demo-{exchange.medium.kind}-{number}"

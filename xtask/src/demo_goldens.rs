@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use crate::{
     goldens, setup,
-    shell::{complain, root, run, say},
+    shell::{complain, root, run},
 };
 
 const MODEL: &str = "models/demo.gguf";
@@ -24,33 +24,35 @@ pub(crate) fn make() -> bool {
     if work.exists() && !done(fs::remove_dir_all(&work), WORK) {
         return false;
     }
+    if !setup::speech() {
+        complain("error: espeak-ng and sox are needed, which speak the words; nothing was changed");
+        return false;
+    }
     let Some(python) = setup::goldens_python() else { return false };
     let make = format!("{TOOLS}/make.py");
-    let make = [&python, &make, "--out", WORK, "--gguf", MODEL];
-    let made = if setup::speech() {
-        run(&[&make[..], &["speech", "goldens"]].concat())
-    } else {
-        say("note: without espeak-ng and sox there are no goldens of sounds");
-        run(&[&make[..], &["--no-speech", "goldens"]].concat())
-    };
     let texts = format!("{WORK}/goldens/demo.refs.json");
-    made && run(&[&python, &format!("{TOOLS}/llama_cpp.py"), MODEL, &texts])
+    run(&[&python, &make, "speech", "goldens", "--out", WORK, "--gguf", MODEL])
+        && run(&[&python, &format!("{TOOLS}/llama_cpp.py"), MODEL, &texts])
         && done(replace(&work.join("goldens"), &root().join(KEPT)), KEPT)
         && goldens::record("./demo/")
         && goldens::run()
 }
 
-/// Puts the files of one folder, and no others, into another.
+/// Puts the files of one folder, and no others, into another, which keeps what it has until all of them are written.
 fn replace(from: &Path, into: &Path) -> io::Result<()> {
+    let new = into.with_extension("new");
+    if new.exists() {
+        fs::remove_dir_all(&new)?;
+    }
+    fs::create_dir_all(&new)?;
+    for file in fs::read_dir(from)? {
+        let file = file?;
+        fs::write(new.join(file.file_name()), fs::read(file.path())?)?;
+    }
     if into.exists() {
         fs::remove_dir_all(into)?;
     }
-    fs::create_dir_all(into)?;
-    for file in fs::read_dir(from)? {
-        let file = file?;
-        fs::write(into.join(file.file_name()), fs::read(file.path())?)?;
-    }
-    Ok(())
+    fs::rename(new, into)
 }
 
 fn done(outcome: io::Result<()>, what: &str) -> bool {
