@@ -19,10 +19,13 @@ async function prepare() {
   return { prompts, maxTokens: references.greedy_steps };
 }
 
-/** The shortest prompt of each task: in software Chromium reads ten tokens a second. */
-function oneOfEach(prompts) {
+/** The longest prompt that Chromium is asked: in software it reads some ten tokens a second and writes two. */
+const SHORT = 64;
+
+/** The shortest prompt of each task that has short ones. */
+function shortOnes(prompts) {
   const tasks = new Map();
-  for (const prompt of [...prompts].sort((a, b) => a.ids.length - b.ids.length)) {
+  for (const prompt of [...prompts].sort((a, b) => a.ids.length - b.ids.length).filter(({ ids }) => ids.length <= SHORT)) {
     tasks.set(prompt.task, tasks.get(prompt.task) ?? prompt);
   }
   return [...tasks.values()];
@@ -43,12 +46,12 @@ async function writesTheSame({ Engine }, { prompts, maxTokens }, assert) {
 
 export const demo = [
   {
-    title: "the demo model, asked something of every kind, writes what transformers and llama.cpp write",
+    title: "the demo model, asked short prompts, writes what transformers and llama.cpp write",
     browsers: ["chromium"],
     body: writesTheSame,
     async prepare() {
       const { prompts, maxTokens } = await prepare();
-      return { prompts: oneOfEach(prompts), maxTokens };
+      return { prompts: shortOnes(prompts), maxTokens };
     },
   },
   {
