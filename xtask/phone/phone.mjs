@@ -197,24 +197,32 @@ async function chooseModel(session, { model: wanted }) {
     return page.LOAD_ADDRESS;
   }
   const name = wanted?.replace(/\.gguf$/i, "");
-  const pick = ({ stored, server, demo }) => {
-    const named = ({ name: one }) => one === name;
-    if (name !== undefined) {
-      return kind(stored.find(named), "stored in the browser") ?? kind(server.find(named), "of the server") ?? kind(demo.find(named), "of the app");
-    }
-    return kind(stored[0], "stored in the browser");
-  };
-  const found = await findModels(session, pick);
-  // Of several on the server, somebody has to choose.
-  const only = found.server.length === 1 ? kind(found.server[0], "of the server") : found.server.length === 0 ? kind(found.demo[0], "of the app") : undefined;
-  const chosen = pick(found) ?? (name === undefined ? only : undefined);
+  // With a stored model, the server's list need not be waited for.
+  const found = await findModels(session, (lists) => (name === undefined ? lists.stored.length > 0 : namedModel(lists, name) !== undefined));
+  const chosen = name === undefined ? defaultModel(found) : namedModel(found, name);
   if (!chosen) {
     const list = (models) => models.map(({ name: one }) => one).join(", ") || "none";
-    const there = `in the browser: ${list(found.stored)}; of the server: ${list(found.server)}`;
+    const there = `in the browser: ${list(found.stored)}; of the server: ${list(found.server)}; of the app: ${list(found.demo)}`;
     throw new WalkError(name === undefined ? `no model was named (${there})` : `there is no model \`${name}\` (${there})`, "--model takes one of these names, or the address of a GGUF file");
   }
   say("model", `${chosen.name}, ${chosen.where}${chosen.action === "Resume" ? ", not complete yet" : ""}`);
   return page.modelButton(chosen.name, chosen.action);
+}
+
+function namedModel({ stored, server, demo }, name) {
+  const named = ({ name: one }) => one === name;
+  return kind(stored.find(named), "stored in the browser") ?? kind(server.find(named), "of the server") ?? kind(demo.find(named), "of the app");
+}
+
+/** The model to take where none is named; undefined if somebody has to choose. */
+function defaultModel({ stored, server, demo }) {
+  if (stored.length > 0) {
+    return kind(stored[0], "stored in the browser");
+  }
+  if (server.length > 0) {
+    return server.length === 1 ? kind(server[0], "of the server") : undefined;
+  }
+  return kind(demo[0], "of the app");
 }
 
 function kind(model, where) {

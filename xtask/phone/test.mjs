@@ -189,7 +189,7 @@ async function failures() {
   await checks.check("a name that no model has is told, with those there are", async () => {
     const { status, errors } = await start(["--model", "no-such-model", "--keep"]);
     equal(status, 1, "status");
-    assert(errors.includes(`there is no model \`no-such-model\` (in the browser: ${MODEL}; of the server: micro:e2b)`), errors);
+    assert(errors.includes(`there is no model \`no-such-model\` (in the browser: ${MODEL}; of the server: micro:e2b; of the app: Demo model)`), errors);
   });
   await checks.check("an address without a model is told in the page's words; console, log and picture come all the same", async () => {
     rmSync(picture, { force: true });

@@ -66,6 +66,28 @@ fn it_answers_where_no_model_is_named() {
     assert_ne!(reply["thinking"], Value::Null, "it thinks unless told not to");
 }
 
+/// What the app offers to ask, as `packages/app/src/model/demo.ts` has it, is answered to the point.
+#[test]
+fn it_answers_what_the_app_offers_to_ask() {
+    let questions = [
+        ("What is rullama?", "Gemma 4"),
+        ("How do I load a model of my own?", "On the Models page press \"Choose a file\""),
+        (QUESTION, ANSWER),
+    ];
+    let app =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packages/app/src/model/demo.ts"));
+    let offered =
+        format!("DEMO_QUESTIONS: readonly string[] = {:?};", questions.map(|(question, _)| question));
+    assert!(app.unwrap().contains(&offered), "the app offers other questions than {offered}");
+    for (question, expected) in questions {
+        for think in ["on", "off"] {
+            let asked = ["generate", "--prompt", question, "--backend", "cpu", "--temperature", "0"];
+            let (printed, _) = rullama(&[&asked[..], &["--think", think]].concat(), "");
+            assert!(printed.contains(expected), "{question} {printed}");
+        }
+    }
+}
+
 /// Drivers are found by these variables, of which older loaders know the second only.
 #[cfg(target_os = "linux")]
 #[test]

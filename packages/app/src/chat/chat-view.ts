@@ -1,6 +1,6 @@
 // The chat: the messages that are shown, and the field for the next.
 
-import { isDemoChoice } from "../model/demo";
+import { DEMO_LABEL, isDemoChoice, isThisDemo } from "../model/demo";
 import { labelOf, type HostState, type ModelHost } from "../model/host";
 import { tokensPerSecond } from "../text/format";
 import { button } from "../ui/button";
@@ -15,6 +15,8 @@ import { welcome } from "./welcome";
 
 /** How near the end counts as at the end. */
 const NEAR = 80;
+
+const WRITING = "The model is writing";
 
 export interface ChatNavigation {
   models(): void;
@@ -38,6 +40,8 @@ export class ChatView {
   #frame = 0;
   #follows = true;
   #counted = 0;
+  /** Whether it is still to be said that the model writes, because it was loaded first. */
+  #unsaid = false;
   /** Says that there is no model to ask yet. */
   #waits: HTMLElement | undefined;
   #welcomed: { state: HostState; empty: boolean; label: string | undefined } | undefined;
@@ -151,13 +155,21 @@ export class ChatView {
       return;
     }
     this.#follows = true;
+    this.#unsaid = state.kind !== "ready";
+    announce(this.#unsaid ? `Loading ${awaitedLabel(this.#host)}` : WRITING);
     void this.#chat.send(text);
-    announce("The model is writing");
     this.#go.shown(this.#chat.conversation.id);
   }
 
   #grew(writing: Writing): void {
-    if (writing.conversation !== this.#chat.conversation || this.#frame !== 0) {
+    if (writing.conversation !== this.#chat.conversation) {
+      return;
+    }
+    if (this.#unsaid) {
+      this.#unsaid = false;
+      announce(WRITING);
+    }
+    if (this.#frame !== 0) {
       return;
     }
     // In a hidden tab no frame comes; everything is shown at once when the tab is looked at again.
@@ -229,4 +241,15 @@ export class ChatView {
     // What is shown before anything was said begins at its beginning.
     this.#scroller.scrollTop = this.#list.hidden ? 0 : this.#scroller.scrollHeight;
   }
+}
+
+/** What has to be loaded before the answer. */
+function awaitedLabel({ state, atHand }: ModelHost): string {
+  if (state.kind === "busy") {
+    return state.label;
+  }
+  if (!atHand) {
+    return "the model";
+  }
+  return isThisDemo(atHand) ? DEMO_LABEL : labelOf(atHand);
 }

@@ -44,7 +44,7 @@ export class Sidebar {
         "div",
         { class: "sidebar-top" },
         make("a", { class: "brand", href: "#/" }, brandMark(), make("span", {}, "rullama")),
-        button("New chat", () => go.newChat(), { icon: "add", class: "wide", title: "New chat (Ctrl+K)" }),
+        button("New chat", () => go.newChat(), { icon: "add", class: "wide", title: "New chat (Ctrl+K, then Enter)" }),
         this.#search,
       ),
       this.#list,

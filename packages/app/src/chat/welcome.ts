@@ -29,7 +29,7 @@ export function welcome(host: ModelHost, options: WelcomeOptions): Child[] {
     case "empty":
       return [
         make("h1", {}, "A chat that stays with you"),
-        make("p", { class: "muted" }, "Gemma 4 runs in this tab, on your own graphics processor. No account, no server, no tracking."),
+        make("p", { class: "muted" }, `${isDemo ? "A model" : "Gemma 4"} runs in this tab, on your own graphics processor. No account, no server, no tracking.`),
         isDemo ? demoOffer(host, options) : offer(host, options),
       ];
   }

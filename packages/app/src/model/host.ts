@@ -4,7 +4,7 @@ import { Engine, splitUrls, type FileSource, type LoadOptions, type ModelStore, 
 import { Emitter } from "../state/emitter";
 import type { Preferences } from "../state/preferences";
 import { Rate } from "../text/rate";
-import { DEMO_NAME, demoChoice, isDemo } from "./demo";
+import { DEMO_NAME, demoChoice, isOtherDemo, isThisDemo } from "./demo";
 import { shortName } from "./parts";
 import { forget, remember, rememberedChoice } from "./remembered";
 import { plannedStages, shareOf, type Stage, type StageName } from "./stages";
@@ -41,7 +41,7 @@ const FATAL = ["engine.unloaded", "worker.failed", "internal"];
 const OF_THE_FILE = ["source", "storage", "gguf", "metadata", "model", "format", "tokenizer"];
 
 export class ModelHost {
-  /** The state became another one. */
+  /** The state became another one, or stored files went that nobody asked to delete. */
   readonly changed = new Emitter();
   /** Something under way got further. */
   readonly progressed = new Emitter();
@@ -81,6 +81,10 @@ export class ModelHost {
     return this.#next(async (attempt) => {
       const before = this.#loaded;
       let end = await this.#attempt(choice, attempt.signal);
+      const other = await this.#otherWay(choice, end);
+      if (other && attempt.latest()) {
+        end = await this.#attempt(other, attempt.signal);
+      }
       if (end.kind === "failed" && before && before.choice !== choice && attempt.latest() && isOfTheFile(end.error)) {
         // It came far enough for what was loaded to make room, and is of no use.
         const { error, choice: failed, stored } = end;
@@ -209,7 +213,7 @@ export class ModelHost {
       this.#losses = 0;
       remember(this.#preferences, here);
       if (here.kind === "stored" && here.names[0] === DEMO_NAME) {
-        void this.#forgetOlderDemos();
+        void this.#deleteOtherDemos();
       }
       this.#loaded = { kind: "ready", label, engine, choice: here, context };
       return this.#loaded;
@@ -239,13 +243,41 @@ export class ModelHost {
     forget(this.#preferences, names);
   }
 
-  /** Those that came with older apps. One that another tab still reads goes the next time. */
-  async #forgetOlderDemos(): Promise<void> {
-    const stored = (await this.store?.list().catch(() => [])) ?? [];
-    await this.#forget(stored.map(({ name }) => name).filter((name) => isDemo(name) && name !== DEMO_NAME));
+  /** What to load where the demo model could not be kept: it is to answer wherever it can. */
+  async #otherWay(choice: ModelChoice, end: HostState): Promise<ModelChoice | undefined> {
+    const failure = end.kind === "failed" ? end : end.kind === "ready" ? end.failure : undefined;
+    if (!failure || choice.kind !== "address" || !choice.keep || !isThisDemo(choice)) {
+      return undefined;
+    }
+    switch (codeOf(failure.error)) {
+      case "storage.quota":
+      case "storage.unavailable":
+        return { ...choice, keep: false };
+      case "source.connection": {
+        const other = (await this.#otherDemos()).find(({ complete }) => complete);
+        return other && { kind: "stored", names: [other.name] };
+      }
+      default:
+        return undefined;
+    }
   }
 
-  /** Deletes what was stored and turned out to be nothing. What cannot be deleted now stays in the list, where it can be later. */
+  /** The stored demo models of other versions of the app. */
+  async #otherDemos(): Promise<StoredModel[]> {
+    const stored = (await this.store?.list().catch(() => [])) ?? [];
+    return stored.filter(isOtherDemo);
+  }
+
+  /** Makes room where this version's demo model is stored. A file that another tab still reads goes the next time. */
+  async #deleteOtherDemos(): Promise<void> {
+    const others = await this.#otherDemos();
+    if (others.length > 0) {
+      await this.#forget(others.map(({ name }) => name));
+      this.changed.emit();
+    }
+  }
+
+  /** Deletes stored files that are of no use. What cannot be deleted now stays in the list, where it can be later. */
   async #forget(names: readonly string[]): Promise<void> {
     for (const name of names) {
       await this.store?.delete(name).catch(() => {});

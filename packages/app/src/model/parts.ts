@@ -41,7 +41,7 @@ export function groupStored(stored: readonly StoredModel[]): StoredGroup[] {
 /** What people call a model: its file's name without the ending that all have, or what the app calls its own. */
 export function shortName(name: string): string {
   if (isDemo(name)) {
-    return name === DEMO_NAME ? "Demo model" : "Demo model, older";
+    return name === DEMO_NAME ? "Demo model" : "Demo model of another version";
   }
   return name.replace(/\.gguf$/i, "");
 }

@@ -10,9 +10,10 @@ export function rememberedChoice({ lastModel: names, usedModel }: Preferences, s
   if (names ? !isDemo(names[0]) : usedModel) {
     return stored;
   }
-  // The one of an older app makes room for this app's, unless that cannot be fetched now.
-  const isOlder = names !== undefined && names[0] !== DEMO_NAME;
-  return isOlder && stored && !navigator.onLine ? stored : demoChoice(storing);
+  // That of another version makes room for this one's, unless it is known already that this one cannot be fetched now. Where
+  // it is not, the host finds out, and takes the other one as well.
+  const isOther = names !== undefined && names[0] !== DEMO_NAME;
+  return isOther && stored && !navigator.onLine ? stored : demoChoice(storing);
 }
 
 /** A model is in use. */

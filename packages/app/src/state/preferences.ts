@@ -11,11 +11,14 @@ export class Preferences {
   readonly changed = new Emitter();
   #settings: Settings;
   #theme: Theme;
+  /** The names of its files as JSON; empty if it is not stored; null if none was used yet. */
+  #model: string | null;
 
   constructor() {
     this.#settings = restoreSettings(parse(load(KEYS.settings)));
     const theme = load(KEYS.theme);
     this.#theme = theme === "light" || theme === "dark" ? theme : "system";
+    this.#model = load(KEYS.model);
     this.#applyTheme();
   }
 
@@ -46,22 +49,24 @@ export class Preferences {
 
   /** The stored files of the model that was used last. */
   get lastModel(): string[] | undefined {
-    const names = parse(load(KEYS.model));
+    const names = parse(this.#model);
     return Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === "string") ? names : undefined;
   }
 
   /** Whether any model was used before, also one that is not stored. */
   get usedModel(): boolean {
-    return load(KEYS.model) !== null;
+    return this.#model !== null;
   }
 
   /** Without names: one was used that is not there any more. */
   setLastModel(names: string[] | undefined): void {
-    save(KEYS.model, names ? JSON.stringify(names) : "");
+    this.#model = names ? JSON.stringify(names) : "";
+    save(KEYS.model, this.#model);
   }
 
   /** As if none had ever been used. */
   forgetModels(): void {
+    this.#model = null;
     remove(KEYS.model);
   }
 

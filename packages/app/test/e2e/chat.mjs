@@ -198,6 +198,17 @@ export async function conversations(checks, app) {
     await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
   });
 
+  await checks.check("Ctrl+K and Enter begin a new chat", async () => {
+    const hash = await page.evaluate(() => location.hash);
+    await page.keyboard.press("Control+k");
+    await page.waitForSelector("dialog.switcher");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => location.hash === "#/");
+    equal(await app.messages(), [], "messages");
+    await app.go(hash);
+    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+  });
+
   await checks.check("a reload keeps conversations and branches", async () => {
     const before = await app.messages();
     await page.reload();

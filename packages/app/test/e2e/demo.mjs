@@ -27,7 +27,7 @@ function storedDemos() {
     }
     return found;
   };
-  return navigator.storage.getDirectory().then(names).then((all) => all.filter((name) => /^demo-.*\.file$/.test(name)));
+  return navigator.storage.getDirectory().then(names).then((all) => all.filter((name) => /^rullama-demo-.*\.file$/.test(name)));
 }
 
 export async function firstStart(checks, browser, origin) {
@@ -41,12 +41,18 @@ export async function firstStart(checks, browser, origin) {
   });
 
   await checks.check("the first question loads the demo model, which answers it", async () => {
+    await page.evaluate(() => {
+      const voice = document.getElementById("voice");
+      window.announced = [];
+      new MutationObserver(() => window.announced.push(voice.textContent)).observe(voice, { childList: true });
+    });
     await page.fill(".composer-input", "What is 7 + 5?");
     await page.press(".composer-input", "Enter");
     await page.waitForSelector(".progress-panel");
     await app.shot("first-start-loading");
     await app.ready();
     await app.answered();
+    equal((await page.evaluate(() => window.announced)).slice(0, 2), ["Loading Demo model, 16 MB", "The model is writing"], "announced");
     const answer = await said(app);
     assert(/\b12\b/.test(answer), answer);
     equal(await page.locator(".model-chip").innerText(), "Demo model", "model");
