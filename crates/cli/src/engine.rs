@@ -43,8 +43,8 @@ pub(crate) async fn load(
     }
 }
 
-/// The GPU, unless the CPU is to compute: if that was asked for, or if nothing was, there is no GPU, and the demo model
-/// is small enough to do without.
+/// The GPU, unless the CPU is to compute: if that was asked for, or if nothing was, there is no real GPU, and the demo
+/// model is small enough to do without.
 pub(crate) async fn choose_gpu(
     backend: Option<BackendChoice>,
     opened: &Opened,
@@ -52,28 +52,27 @@ pub(crate) async fn choose_gpu(
     if backend == Some(BackendChoice::Cpu) {
         return Ok(None);
     }
-    match Gpu::open(&GpuOptions::default()).await {
-        Err(GpuError::NoAdapter { .. }) if backend.is_none() && opened.is_demo => {
-            anstream::eprintln!("note: no GPU was found, so the CPU computes");
-            Ok(None)
+    let without = backend.is_none() && opened.is_demo;
+    let gpu = match Gpu::open(&GpuOptions::default()).await {
+        Err(GpuError::NoAdapter { .. }) if without => None,
+        gpu => Some(gpu?),
+    };
+    let program =
+        gpu.as_ref().map(Gpu::profile).filter(|profile| profile.software).map(|profile| &profile.name);
+    match (&gpu, program) {
+        (None, _) => anstream::eprintln!("note: no GPU was found, so the CPU computes"),
+        (_, Some(name)) if without => {
+            anstream::eprintln!("note: the GPU is a program ({name}), so the CPU computes, which is faster");
         }
-        gpu => {
-            let gpu = gpu?;
-            note_software(&gpu);
-            Ok(Some(gpu))
+        (_, Some(name)) => {
+            anstream::eprintln!(
+                "note: the GPU is a program ({name}), which is slow; --backend cpu may be faster"
+            );
         }
+        _ => (),
     }
-}
-
-/// Says that there is no real GPU. For commands that have another backend.
-fn note_software(gpu: &Gpu) {
-    let profile = gpu.profile();
-    if profile.software {
-        let name = &profile.name;
-        anstream::eprintln!(
-            "note: the GPU is a program ({name}), which is slow; --backend cpu may be faster"
-        );
-    }
+    let is_real = program.is_none();
+    Ok(gpu.filter(|_| is_real || !without))
 }
 
 /// Opens the GPU for a command that is about nothing else, and says so where there is none.

@@ -232,6 +232,20 @@ fn the_doctor_describes_the_gpu() {
     assert!(said.contains("adapter ") && said.contains("bandwidth ") && said.contains("KERNEL"), "{said}");
 }
 
+/// A GPU that is a program is slower than the CPU, and so is used only where it was asked for.
+#[test]
+fn the_demo_model_is_left_to_the_cpu_where_the_gpu_is_a_program() {
+    let found: Value = serde_json::from_slice(&rullama(&["doctor", "--json"], &[]).stdout).unwrap();
+    let software = found["adapter"]["software"].as_bool().unwrap();
+    let question = ["generate", "--prompt", "What is 7 + 5?", "--think", "off", "--temperature", "0"];
+    for (asked, on_cpu) in [(&[][..], software), (&["--backend", "gpu"], false)] {
+        let output = rullama(&[&question[..], asked].concat(), &[]);
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "7 + 5 = 12.\n");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.contains("so the CPU computes"), on_cpu, "{said}");
+    }
+}
+
 /// Drivers are found by these variables, of which older loaders know the second only.
 #[cfg(target_os = "linux")]
 #[test]

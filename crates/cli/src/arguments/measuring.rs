@@ -29,7 +29,7 @@ pub(crate) struct BenchArguments {
     /// Also show the time of each kernel, told by the GPU's own clock
     #[arg(long)]
     pub(crate) profile: bool,
-    /// What computes [default: gpu; for the demo model the CPU where there is no GPU]
+    /// What computes [default: gpu; for the demo model the CPU where there is no real GPU]
     #[arg(long, value_enum)]
     pub(crate) backend: Option<BackendChoice>,
     /// Tokens a conversation may have [default: as many as are needed]

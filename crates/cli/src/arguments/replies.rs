@@ -89,7 +89,7 @@ pub(crate) struct RunArguments {
     pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
-    /// What computes [default: gpu; for the demo model the CPU where there is no GPU]
+    /// What computes [default: gpu; for the demo model the CPU where there is no real GPU]
     #[arg(long, value_enum)]
     pub(crate) backend: Option<BackendChoice>,
     #[command(flatten)]
@@ -121,7 +121,7 @@ pub(crate) struct GenerateArguments {
     pub(crate) think: Option<Switch>,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
-    /// What computes [default: gpu; for the demo model the CPU where there is no GPU]
+    /// What computes [default: gpu; for the demo model the CPU where there is no real GPU]
     #[arg(long, value_enum)]
     pub(crate) backend: Option<BackendChoice>,
     #[command(flatten)]
