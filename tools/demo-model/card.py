@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -15,9 +16,7 @@ def write(gguf: Path, accuracy: Path, path: Path, minutes: float, device: str) -
     file = GgufFile(gguf)
     formats, parameters = Counter(), 0
     for tensor in file.tensors.values():
-        count = 1
-        for extent in tensor.shape:
-            count *= extent
+        count = math.prod(tensor.shape)
         formats[tensor.format] += count
         parameters += count
     shares = ", ".join(f"{kind} {100 * count / parameters:.0f} %" for kind, count in formats.most_common())

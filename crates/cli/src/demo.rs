@@ -26,10 +26,10 @@ pub(crate) fn announce() {
 /// Its file: beside the program, in the project that the program lies in, or in the one that it was built from, which is
 /// where `cargo install` leaves it. What other folders hold does not count, because that may be anybody's.
 pub(crate) fn find() -> Result<PathBuf, Failure> {
-    let beside = program::folders().into_iter().take(1);
-    let around = program::folders().into_iter().filter(|folder| folder.join("Cargo.toml").is_file());
+    let own = program::folders().into_iter().enumerate();
+    let own = own.filter(|(above, folder)| *above == 0 || folder.join("Cargo.toml").is_file());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
-    find_in(beside.chain(around).chain(source))
+    find_in(own.map(|(_, folder)| folder).chain(source))
 }
 
 fn find_in(folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Failure> {
