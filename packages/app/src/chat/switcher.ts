@@ -15,7 +15,8 @@ export interface SwitcherNavigation {
 let open: HTMLDialogElement | undefined;
 
 export function openSwitcher(library: Library, go: SwitcherNavigation): void {
-  if (open) {
+  // One that is closing does not count: whoever presses Ctrl+K again at once wants the next.
+  if (open?.open) {
     return;
   }
   let at = 0;
@@ -34,7 +35,7 @@ export function openSwitcher(library: Library, go: SwitcherNavigation): void {
   let chosen: (() => void) | undefined;
   const choose = (index: number) => {
     chosen = options[index]?.run;
-    open?.close();
+    dialog.close();
   };
   const show = () => {
     refill(
@@ -74,7 +75,6 @@ export function openSwitcher(library: Library, go: SwitcherNavigation): void {
   const { dialog, result } = openDialog("Go to", () => [input, list], { class: "switcher" });
   open = dialog;
   void result.then(() => {
-    open = undefined;
     // Not before: while the dialog is open, nothing else takes focus.
     chosen?.();
   });

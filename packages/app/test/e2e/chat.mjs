@@ -196,6 +196,7 @@ export async function conversations(checks, app) {
     await app.shot("switcher");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+    await page.waitForSelector("dialog.switcher", { state: "detached" });
   });
 
   await checks.check("Ctrl+K and Enter begin a new chat", async () => {
@@ -204,9 +205,25 @@ export async function conversations(checks, app) {
     await page.waitForSelector("dialog.switcher");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => location.hash === "#/");
+    await page.waitForSelector("dialog.switcher", { state: "detached" });
     equal(await app.messages(), [], "messages");
     await app.go(hash);
     await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+  });
+
+  await checks.check("Ctrl+K is heard while the last one is still closing", async () => {
+    await page.evaluate(() => {
+      const press = (target, key, ctrlKey) => target.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey, bubbles: true }));
+      press(document.body, "k", true);
+      press(document.querySelector("dialog.switcher input"), "Enter", false);
+      press(document.body, "k", true);
+    });
+    await page.waitForFunction(() => location.hash === "#/");
+    equal(await page.locator("dialog.switcher[open]").count(), 1, "open switchers");
+    await page.keyboard.type("renam");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+    await page.waitForSelector("dialog.switcher", { state: "detached" });
   });
 
   await checks.check("a reload keeps conversations and branches", async () => {
