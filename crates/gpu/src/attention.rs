@@ -59,28 +59,41 @@ impl CacheFormat {
         }
     }
 
-    /// The fragment with which the general kernels store, if they know this format.
-    pub(crate) fn store(self) -> Option<Fragment> {
+    /// Completes the general kernel that stores heads of this width.
+    pub(crate) fn store(self, spec: KernelSpec, head_width: u32) -> KernelSpec {
+        let spec = spec.with(Fragment::Halves).constant("UNIT", self.stored_at_once(head_width));
         match self {
-            Self::F32 => Some(Fragment::StoreF32),
-            Self::F16 => Some(Fragment::StoreF16),
-            Self::Q8 => None,
+            Self::F32 => spec.with(Fragment::StoreF32),
+            Self::F16 => spec.with(Fragment::StoreF16),
+            Self::Q8 => spec.with(Fragment::StoreQ8).constant("HEAD_VECTORS", self.head_vectors(head_width)),
         }
     }
 
-    /// The fragment with which the general kernels load, if they know this format.
-    pub(crate) fn load(self) -> Option<Fragment> {
+    /// Columns of a head that one invocation of that kernel stores.
+    pub(crate) fn stored_at_once(self, head_width: u32) -> u32 {
+        if self == Self::Q8 { head_width } else { 2 }
+    }
+
+    /// Completes the general kernel that reads heads of this width.
+    pub(crate) fn load(self, spec: KernelSpec, head_width: u32) -> KernelSpec {
         match self {
-            Self::F32 => Some(Fragment::LoadF32),
-            Self::F16 => Some(Fragment::LoadF16),
-            Self::Q8 => None,
+            Self::F32 => spec.with(Fragment::LoadF32),
+            Self::F16 => spec.with(Fragment::LoadF16),
+            Self::Q8 => spec
+                .with(Fragment::LoadQ8)
+                .constant("HEAD_WIDTH", head_width)
+                .constant("HEAD_VECTORS", self.head_vectors(head_width)),
         }
+    }
+
+    /// Whether heads of this width are whole groups of the format.
+    pub(crate) fn divides(self, head_width: u32) -> bool {
+        self != Self::Q8 || head_width.is_multiple_of(32)
     }
 
     /// Whether the fast kernels know heads of this width.
     pub fn fits(self, head_width: u32) -> bool {
-        let unit = if self == Self::Q8 { 32 } else { 8 };
-        (1..=512).contains(&head_width) && head_width.is_multiple_of(unit)
+        (1..=512).contains(&head_width) && head_width.is_multiple_of(8) && self.divides(head_width)
     }
 
     fn read(self) -> Fragment {

@@ -76,12 +76,10 @@ fn plain() -> Vec<KernelSpec> {
         specs.push(plain_spec(Kernel::Elementwise).with(Fragment::Gelu).with(op));
     }
     for format in CacheFormat::ALL {
-        specs.extend(
-            format.store().map(|store| plain_spec(Kernel::StoreKv).with(Fragment::Halves).with(store)),
-        );
-        for pairs in [1, 2] {
-            let attend = |load| plain_spec(Kernel::Attend).with(load).constant("PAIRS", pairs);
-            specs.extend(format.load().map(attend));
+        for (head_width, pairs) in [(512, 1), (1024, 2)] {
+            specs.push(format.store(plain_spec(Kernel::StoreKv), head_width));
+            let attend = plain_spec(Kernel::Attend).constant("PAIRS", pairs);
+            specs.push(format.load(attend, head_width));
         }
     }
     for format in formats() {

@@ -304,7 +304,8 @@ impl Asked<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            match Resident::upload(self.gpu, self.model, &draft.manifest, progress).await {
+            let conversation = draft.budget.caches + draft.budget.scratch;
+            match Resident::upload(self.gpu, self.model, &draft.manifest, conversation, progress).await {
                 Err(error @ GpuError::OutOfMemory { .. }) => refused = Some(error),
                 uploaded => return Ok((draft, uploaded?)),
             }

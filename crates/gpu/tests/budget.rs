@@ -4,12 +4,13 @@
 
 mod common;
 
-use std::rc::Rc;
+use std::{ops::Range, rc::Rc};
 
 use common::{graph, open, step, try_load};
 use rullama_gemma::Outputs;
-use rullama_gguf::Model;
+use rullama_gguf::{ByteSource, Format, Model, ReadFuture, Writer};
 use rullama_gpu::{Bound, Budget, CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
+use rullama_graph::{AttendShape, Builder, CacheInfo, Graph, Mask, SoftRows, WeightInfo};
 
 fn gpu(options: &GpuOptions) -> Gpu {
     common::gpu(&options.clone().without_self_test())
@@ -111,9 +112,98 @@ fn sessions_until_memory_ends() {
     }
 }
 
+/// A table of half a gigabyte and a conversation of as much, where memory is left for one and a half of them.
+#[test]
+#[ignore = "needs a process with little memory: the next test makes one"]
+fn a_table_that_leaves_no_room_for_the_conversation() {
+    const MIB: usize = 1 << 20;
+    let gpu = gpu(&GpuOptions::default());
+    let (model, graph) = large_table();
+    let options = ModelOptions::default().context(32_768).cache(CacheFormat::F32);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let taken = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.strip_suffix("kB")).unwrap();
+    let taken: usize = 1024 * taken.trim().parse::<usize>().unwrap();
+    let ballast = Vec::<u8>::with_capacity(1024 * LITTLE_MEMORY - taken - 768 * MIB);
+
+    let error = match try_load(&gpu, &model, graph.clone(), &options.clone().residency(Residency::Gpu)) {
+        Err(error) => error,
+        Ok(_) => panic!("all of it fits"),
+    };
+    let GpuError::OutOfMemory { what, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(what, "the first conversation");
+
+    let loaded = Rc::new(try_load(&gpu, &model, graph, &options).unwrap());
+    assert_eq!(loaded.residency(), Residency::Rows, "the table stays in the file");
+    assert_eq!(step(&mut loaded.state().unwrap(), &[1, 2, 3]), [0.0; 32]);
+    drop(ballast);
+}
+
+/// A model of zeros whose table is half a gigabyte. At a context of 32,768 its caches in f32 are the same.
+fn large_table() -> (Rc<Model>, Graph) {
+    const WIDTH: u32 = 1024;
+    const HEAD: u32 = 512;
+    let (builder, mut writer) = (Builder::new(), Writer::new());
+    let mut weight = |name: String, rows: u32, width: u32| {
+        writer.add_tensor(&name, &[u64::from(width), u64::from(rows)], Format::F32).unwrap();
+        builder.weight(WeightInfo::matrix(name, width, rows))
+    };
+    let mut x = builder.embed(weight("table".into(), 131_072, WIDTH), 1.0, SoftRows::Given);
+    for layer in 0..4 {
+        let cache = builder.cache(CacheInfo { layer, kv_heads: 1, head_width: HEAD, window: None });
+        let heads = x.linear(weight(format!("heads {layer}"), HEAD, WIDTH));
+        heads.store_kv(heads, cache);
+        let shape = AttendShape { heads: 1, kv_heads: 1, head_width: HEAD, mask: Mask::GLOBAL };
+        x = heads.attend(cache, shape).linear(weight(format!("out {layer}"), WIDTH, HEAD));
+    }
+    let graph = builder.finish(x.last_row().linear(weight("logits".into(), 32, WIDTH)));
+    let mut header = Vec::new();
+    drop(writer.begin(&mut header).unwrap());
+    let source = Zeros { len: header.len() as u64 + (1 << 30), header };
+    (Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap()), graph)
+}
+
+/// A file of which all but the beginning is zero.
+struct Zeros {
+    header: Vec<u8>,
+    len: u64,
+}
+
+impl ByteSource for Zeros {
+    fn name(&self) -> &str {
+        "zeros"
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, range: Range<u64>) -> ReadFuture<'_> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        let known = self.header.get(range.start as usize..).unwrap_or_default();
+        let known = &known[..known.len().min(bytes.len())];
+        bytes[..known.len()].copy_from_slice(known);
+        Box::pin(async { Ok(bytes) })
+    }
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_that_runs_out_is_an_error() {
+    in_little_memory("sessions_until_memory_ends");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn weights_leave_room_for_a_conversation() {
+    in_little_memory("a_table_that_leaves_no_room_for_the_conversation");
+}
+
+/// Kilobytes that the process of a test may have.
+const LITTLE_MEMORY: usize = 5_000_000;
+
+/// Runs an ignored test in a process of its own, which may have little memory.
+#[cfg(target_os = "linux")]
+fn in_little_memory(test: &str) {
     // Others have memory of their own, which is not known and may be large.
     let profile = gpu(&GpuOptions::default()).profile().clone();
     if !profile.software {
@@ -123,14 +213,14 @@ fn memory_that_runs_out_is_an_error() {
         );
         return;
     }
-    // It may have five gigabytes.
-    let test = std::env::current_exe().unwrap();
     let output = std::process::Command::new("sh")
         .args([
             "-c",
-            "ulimit -v 5000000 && exec \"$0\" --ignored --exact sessions_until_memory_ends --nocapture",
+            &format!("ulimit -v {LITTLE_MEMORY} && exec \"$0\" --ignored --exact {test} --nocapture"),
         ])
-        .arg(test)
+        .arg(std::env::current_exe().unwrap())
+        // Threads would set memory aside for what each of them allocates.
+        .env("MALLOC_ARENA_MAX", "1")
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -4,7 +4,7 @@ use rullama_gguf::Format;
 use rullama_graph::{Ahead, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
 
 use super::{Count, Draft, Lowering, RopeKey, Slot};
-use crate::{Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
+use crate::{CacheFormat, Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
 
 /// The lanes of most workgroups here: rows are of that order.
 const LANES: u32 = 64;
@@ -35,14 +35,17 @@ impl Plain {
         Self { spec: plain_spec(kernel), buffers: Vec::new(), params, x, z: 1, weight_bytes: 0 }
     }
 
-    fn with(mut self, fragment: Fragment) -> Self {
-        self.spec = self.spec.with(fragment);
+    fn with(self, fragment: Fragment) -> Self {
+        self.completed(|spec| spec.with(fragment))
+    }
+
+    fn completed(mut self, complete: impl FnOnce(KernelSpec) -> KernelSpec) -> Self {
+        self.spec = complete(self.spec);
         self
     }
 
-    fn constant(mut self, name: &'static str, value: u32) -> Self {
-        self.spec = self.spec.constant(name, value);
-        self
+    fn constant(self, name: &'static str, value: u32) -> Self {
+        self.completed(|spec| spec.constant(name, value))
     }
 
     fn buffers(mut self, buffers: &[(&'static str, Slot)]) -> Self {
@@ -94,12 +97,12 @@ impl Lowering<'_> {
                 ])
             }
             Op::StoreKv { k, v, cache } => {
-                let pairs = graph.caches()[cache.index()].width() / 2;
-                let params = vec![pairs, target.capacities[cache.index()]];
-                let store = target.cache_format.store().ok_or(unsupported("a cache in eight bits"))?;
-                Plain::new(Kernel::StoreKv, params, pairs.div_ceil(LANES))
-                    .with(Fragment::Halves)
-                    .with(store)
+                let info = &graph.caches()[cache.index()];
+                let format = self.whole_groups(info.head_width)?;
+                let units = info.width() / format.stored_at_once(info.head_width);
+                let params = vec![units, target.capacities[cache.index()]];
+                Plain::new(Kernel::StoreKv, params, units.div_ceil(LANES))
+                    .completed(|spec| format.store(spec, info.head_width))
                     .buffers(&[("k", self.whole(k)?), ("v", self.whole(v)?)])
                     .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
             }
@@ -111,9 +114,9 @@ impl Lowering<'_> {
                 let window = shape.mask.window.unwrap_or(0);
                 let capacity = target.capacities[cache.index()];
                 let params = vec![shape.heads, shape.kv_heads, pairs, window, last, capacity];
-                let load = target.cache_format.load().ok_or(unsupported("a cache in eight bits"))?;
+                let format = self.whole_groups(shape.head_width)?;
                 Plain::new(Kernel::Attend, params, shape.heads)
-                    .with(load)
+                    .completed(|spec| format.load(spec, shape.head_width))
                     .constant("PAIRS", pairs.div_ceil(ATTEND_LANES))
                     .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
                     .buffers(&[("q", self.whole(q)?), ("y", self.claim(value))])
@@ -148,6 +151,12 @@ impl Lowering<'_> {
         };
         self.push_plain(dispatch, value, node);
         Ok(())
+    }
+
+    /// The format of caches, if it knows heads of this width.
+    fn whole_groups(&self, head_width: u32) -> Result<CacheFormat, GpuError> {
+        let format = self.target.cache_format;
+        format.divides(head_width).then_some(format).ok_or(unsupported("heads of this width in eight bits"))
     }
 
     fn push_plain(&mut self, plain: Plain, value: Value, node: &Node) {

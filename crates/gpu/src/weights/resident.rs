@@ -35,10 +35,12 @@ impl Drop for Resident {
 
 impl Resident {
     /// Reads, packs and uploads everything that stays on the GPU, telling `progress` how many bytes of how many are done.
+    /// Weights beside which there are no `conversation` bytes left are of no use, so they count as too large.
     pub(crate) async fn upload(
         gpu: &Gpu,
         model: &Model,
         manifest: &Manifest,
+        conversation: u64,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
         let staying = || manifest.resident(Residency::Gpu);
@@ -46,6 +48,7 @@ impl Resident {
         let mut done = 0;
         progress(done, all);
         let resident = Self::allocate(gpu, manifest).await?;
+        find_room(gpu, conversation).await?;
         let mut reader = Reader::new(model, stretches(pieces(model, manifest)?));
         while let Some((stretch, bytes)) = reader.next().await? {
             for (piece, bytes) in stretch.pieces(&bytes) {
@@ -112,6 +115,27 @@ impl Resident {
         }
         Ok(resident)
     }
+}
+
+/// Whether there are so many bytes left: takes them and gives them back.
+async fn find_room(gpu: &Gpu, bytes: u64) -> Result<(), GpuError> {
+    let what = "the first conversation";
+    let mut left = bytes;
+    let (mut room, mut unknown) = (Vec::new(), Vec::new());
+    while left > 0 {
+        let piece = left.min(gpu.largest_binding());
+        let (buffer, outcome) = gpu.allocate(what, bytes, || gpu.storage(what, piece));
+        room.push(buffer?);
+        unknown.push(outcome);
+        left -= piece;
+    }
+    let mut found = Ok(());
+    for outcome in unknown {
+        found = found.and(outcome.known().await);
+    }
+    room.iter().for_each(wgpu::Buffer::destroy);
+    gpu.poll(wgpu::PollType::Poll)?;
+    found
 }
 
 /// Everything that is read before the first step.

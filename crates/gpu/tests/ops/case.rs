@@ -299,10 +299,6 @@ impl<F: for<'g> Fn(&'g Maker) -> Tensor<'g>> Case<F> {
         for (gpu, options) in
             gpus.0.iter().flat_map(|gpu| [(gpu, options.clone()), (gpu, options.clone().unfused())])
         {
-            // The general way knows no cache in eight bits.
-            if self.cache == CacheFormat::Q8 && !options.fused && !graph.caches().is_empty() {
-                continue;
-            }
             let loaded = load(gpu, &model, graph.clone(), &options);
             let mut state = loaded.state().unwrap();
             let mut position = 0;

@@ -1,11 +1,13 @@
 // f32: cached numbers are kept as they are, two words to a pair.
 
-fn store_key(pair: u32, value: vec2<f32>) {
-    keys[2u * pair] = bitcast<u32>(value.x);
-    keys[2u * pair + 1u] = bitcast<u32>(value.y);
+const_assert UNIT == 2u;
+
+fn store_key(source: u32, unit: u32) {
+    keys[2u * unit] = bitcast<u32>(k[source]);
+    keys[2u * unit + 1u] = bitcast<u32>(k[source + 1u]);
 }
 
-fn store_value(pair: u32, value: vec2<f32>) {
-    values[2u * pair] = bitcast<u32>(value.x);
-    values[2u * pair + 1u] = bitcast<u32>(value.y);
+fn store_value(source: u32, unit: u32) {
+    values[2u * unit] = bitcast<u32>(v[source]);
+    values[2u * unit + 1u] = bitcast<u32>(v[source + 1u]);
 }

@@ -1,11 +1,11 @@
 // store_kv: appends the step's keys and values to a cache.
 //
-// Work split   one invocation stores two columns (x) of one row (y).
-// Reads        k, v [rows, width]        Writes   keys, values [capacity, width]
+// Work split   one invocation stores UNIT columns (x) of one row (y).
+// Reads        k, v [rows, units · UNIT]        Writes   keys, values [capacity, units] of units
 // Slots        cache: store_key, store_value
-// Constants    LANES
+// Constants    LANES, UNIT (columns that are stored together)
 
-struct Params { pairs: u32, capacity: u32 }
+struct Params { units: u32, capacity: u32 }
 
 @group(1) @binding(0) var<uniform> params: Params;
 @group(1) @binding(1) var<storage, read> k: array<f32>;
@@ -15,10 +15,10 @@ struct Params { pairs: u32, capacity: u32 }
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let pair = workgroup.x * LANES + lane;
-    if pair >= params.pairs { return; }
-    let source = 2u * (workgroup.y * params.pairs + pair);
-    let target_pair = (step.position + workgroup.y) % params.capacity * params.pairs + pair;
-    store_key(target_pair, vec2<f32>(k[source], k[source + 1u]));
-    store_value(target_pair, vec2<f32>(v[source], v[source + 1u]));
+    let unit = workgroup.x * LANES + lane;
+    if unit >= params.units { return; }
+    let source = UNIT * (workgroup.y * params.units + unit);
+    let target_unit = (step.position + workgroup.y) % params.capacity * params.units + unit;
+    store_key(source, target_unit);
+    store_value(source, target_unit);
 }
