@@ -107,6 +107,13 @@ impl Writer {
         Ok(())
     }
 
+    /// Bytes that the tensors take, each filled up to the alignment.
+    pub fn data_bytes(&self) -> u64 {
+        let alignment = u64::from(self.alignment);
+        let padded = |bytes: u64| bytes.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+        self.tensors.iter().fold(0, |sum, tensor| sum.saturating_add(padded(tensor.bytes)))
+    }
+
     /// Writes the header to `output`; the tensors' data follows through what this returns.
     pub fn begin<W: io::Write>(self, mut output: W) -> Result<TensorWriter<W>, WriteError> {
         let alignment = u64::from(self.alignment);

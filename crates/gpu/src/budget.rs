@@ -7,7 +7,7 @@ use rullama_graph::{Graph, Op};
 use crate::{
     CacheFormat, GpuError, ModelOptions,
     lower::Program,
-    model::capacities,
+    options::capacities,
     sample,
     weights::{Manifest, STAGING},
 };

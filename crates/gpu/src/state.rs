@@ -13,7 +13,7 @@ use crate::{
     GpuError, GpuModel,
     health::Outcome,
     lower::{Pause, StepSize},
-    model::plan_rows,
+    options::plan_rows,
     plan::{Plan, Surroundings},
     readback::{self, Readback},
     sample::SampleLoop,

@@ -4,13 +4,14 @@
 
 mod common;
 
-use std::{ops::Range, rc::Rc};
+use std::rc::Rc;
 
 use common::{graph, open, step, try_load};
 use rullama_gemma::Outputs;
-use rullama_gguf::{ByteSource, Format, Model, ReadFuture, Writer};
+use rullama_gguf::{Format, Model, Writer};
 use rullama_gpu::{Bound, Budget, CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
 use rullama_graph::{AttendShape, Builder, CacheInfo, Graph, Mask, SoftRows, WeightInfo};
+use rullama_synth::Blank;
 
 fn gpu(options: &GpuOptions) -> Gpu {
     common::gpu(&options.clone().without_self_test())
@@ -156,34 +157,8 @@ fn large_table() -> (Rc<Model>, Graph) {
         x = heads.attend(cache, shape).linear(weight(format!("out {layer}"), WIDTH, HEAD));
     }
     let graph = builder.finish(x.last_row().linear(weight("logits".into(), 32, WIDTH)));
-    let mut header = Vec::new();
-    drop(writer.begin(&mut header).unwrap());
-    let source = Zeros { len: header.len() as u64 + (1 << 30), header };
-    (Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap()), graph)
-}
-
-/// A file of which all but the beginning is zero.
-struct Zeros {
-    header: Vec<u8>,
-    len: u64,
-}
-
-impl ByteSource for Zeros {
-    fn name(&self) -> &str {
-        "zeros"
-    }
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn read(&self, range: Range<u64>) -> ReadFuture<'_> {
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        let known = self.header.get(range.start as usize..).unwrap_or_default();
-        let known = &known[..known.len().min(bytes.len())];
-        bytes[..known.len()].copy_from_slice(known);
-        Box::pin(async { Ok(bytes) })
-    }
+    let file = Box::new(Blank::new(writer).unwrap());
+    (Rc::new(pollster::block_on(Model::open(file)).unwrap()), graph)
 }
 
 #[test]

@@ -74,10 +74,6 @@ fn plans_hold_listed_kernels_alone() {
                 for cache in CacheFormat::ALL {
                     let options = ModelOptions::default().context(512).cache(cache);
                     for options in [options.clone(), options.unfused()] {
-                        // The general way knows no cache in eight bits.
-                        if cache == CacheFormat::Q8 && !options.fused {
-                            continue;
-                        }
                         for rows in [1, 2, 8, 9, 64, 512] {
                             let plan = GpuModel::plan(&gpu, &model, &graph, &options, rows, 0);
                             for dispatch in pollster::block_on(plan).unwrap().dispatches {

@@ -29,6 +29,7 @@
 //! # }).unwrap();
 //! ```
 
+mod blank;
 mod error;
 mod fill;
 mod metadata;
@@ -44,6 +45,7 @@ mod words;
 
 use std::io;
 
+pub use blank::Blank;
 pub use error::SynthError;
 pub use plan::{Plan, PlannedTensor};
 pub use preset::Preset;

@@ -5,7 +5,7 @@ use std::io;
 use rullama_gguf::{Format, Role, Writer};
 
 use crate::{
-    Mix, Preset, SynthError, SynthOptions, fill::Fill, metadata, output, random::Stream, text, towers,
+    Blank, Mix, Preset, SynthError, SynthOptions, fill::Fill, metadata, output, random::Stream, text, towers,
     vocabulary::Vocabulary,
 };
 
@@ -58,6 +58,15 @@ impl Plan {
     /// How many weights there are.
     pub fn parameters(&self) -> u64 {
         self.tensors.iter().map(PlannedTensor::values).sum()
+    }
+
+    /// The file with zeros for weights, which takes no room.
+    ///
+    /// # Errors
+    ///
+    /// If no file can have this header.
+    pub fn blank(self) -> Result<Blank, SynthError> {
+        Ok(Blank::new(self.header)?)
     }
 
     /// Writes the file. See [`crate::write`].

@@ -20,6 +20,8 @@ mod plain;
 mod program;
 mod select;
 mod stage;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 

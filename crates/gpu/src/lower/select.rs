@@ -256,19 +256,7 @@ impl RowShape {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    /// Bytes of workgroup memory that a kernel declares.
-    fn memory(spec: &KernelSpec) -> u32 {
-        let module = naga::front::wgsl::parse_str(&spec.compose(crate::Dialect::Naga)).unwrap();
-        let mut layouter = naga::proc::Layouter::default();
-        layouter.update(module.to_ctx()).unwrap();
-        let shared = module
-            .global_variables
-            .iter()
-            .filter(|(_, variable)| variable.space == naga::AddressSpace::WorkGroup);
-        shared.map(|(_, variable)| layouter[variable.ty].size.next_multiple_of(16)).sum()
-    }
+    use super::{super::tests::workgroup_bytes, *};
 
     /// wgpu does not ask, and browsers refuse.
     #[test]
@@ -302,7 +290,7 @@ mod tests {
                                     false => spec.with(Fragment::PlainInput),
                                 };
                                 let spec = shape.complete(spec, subgroup);
-                                let needed = memory(&spec);
+                                let needed = workgroup_bytes(&spec);
                                 assert!(
                                     needed <= workgroup_memory,
                                     "{spec}: {needed} of {workgroup_memory} bytes"

@@ -3,7 +3,7 @@
 use std::io;
 
 use pollster::block_on;
-use rullama_gguf::{Format, MemorySource, Model};
+use rullama_gguf::{ByteSource as _, Format, MemorySource, Model};
 use rullama_synth::{Mix, Preset, SynthOptions, plan, tiny, write};
 
 /// As small as it gets, so that tests are quick without optimisation.
@@ -168,4 +168,24 @@ fn a_full_disk_is_an_error() {
         let error = write(Preset::TINY_12B, &SMALL, Full(room), |_, _| ()).unwrap_err();
         assert_eq!(error.code(), "write.io", "{room}");
     }
+}
+
+#[test]
+fn a_blank_file_is_the_written_one_with_zeros_for_weights() {
+    let options = SynthOptions { mix: Mix::Q4_K_M, ..SMALL };
+    let file = tiny("tiny-e2b", &options).unwrap();
+    let blank = plan(Preset::TINY_E2B, &options).unwrap().blank().unwrap();
+    assert_eq!(blank.len(), file.len() as u64);
+    let weights = file.len() - plan(Preset::TINY_E2B, &options).unwrap().data_bytes() as usize;
+    let bytes = block_on(blank.read(0..blank.len())).unwrap();
+    let first = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+    assert!(first <= weights, "the header ends at {first}, weights begin before {weights}");
+    assert_eq!(bytes[..first], file[..first]);
+    // Reads across the end of the header, and beyond that of the file.
+    let around = first as u64 - 3..first as u64 + 5;
+    assert_eq!(
+        block_on(blank.read(around.clone())).unwrap(),
+        bytes[around.start as usize..around.end as usize]
+    );
+    assert!(block_on(blank.read(0..blank.len() + 1)).is_err());
 }

@@ -1,0 +1,156 @@
+//! The fastest way to have a model on a GPU that fits, found before a byte of its weights is read.
+
+use std::{collections::HashMap, rc::Rc};
+
+use rullama_gguf::Model;
+use rullama_graph::{Graph, Op};
+
+use crate::{
+    Budget, DeviceProfile, Gpu, GpuError, ModelOptions, Residency,
+    budget::{Needs, Supply},
+    lower::{FEW_ROWS, Program, Target, lower},
+    options::{MOST_ROWS, SMALL_CHUNK, capacities, plan_rows},
+    self_test::Variant,
+    weights::{Layout, Manifest, Resident},
+};
+
+/// Where nobody says how much memory there is, one of so many experts has a page.
+const EXPERTS_A_PAGE: u32 = 4;
+
+/// What a model is to be loaded with.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) model: &'a Model,
+    pub(crate) graph: &'a Graph,
+    pub(crate) options: &'a ModelOptions,
+    pub(crate) variant: Variant,
+}
+
+/// A model before its weights are read.
+pub(crate) struct Draft {
+    pub(crate) manifest: Manifest,
+    /// One of each size that a conversation may come to have a plan for.
+    pub(crate) programs: HashMap<u32, Rc<Program>>,
+    pub(crate) capacities: Vec<u32>,
+    pub(crate) budget: Budget,
+}
+
+impl Asked<'_> {
+    /// Uploads the weights in the fastest way that fits, or the one that was asked for.
+    pub(crate) async fn fitting(
+        self,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Draft, Resident), GpuError> {
+        let asked = self.options.residency;
+        let ways: &[Residency] = asked.as_ref().map_or(&Residency::ALL, std::slice::from_ref);
+        let mut refused = None;
+        for &residency in ways {
+            let draft = match self.draft(residency).await {
+                // A way without anything to save is the one before it again.
+                Ok(draft) if refused.is_some() && draft.manifest.residency() < residency => continue,
+                Ok(draft) => draft,
+                Err(error @ GpuError::OutOfBudget { .. }) => {
+                    refused = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let conversation = draft.budget.caches + draft.budget.scratch;
+            match Resident::upload(self.gpu, self.model, &draft.manifest, conversation, progress).await {
+                Err(error @ GpuError::OutOfMemory { .. }) => refused = Some(error),
+                uploaded => return Ok((draft, uploaded?)),
+            }
+        }
+        Err(refused.expect("there is a way, and it was refused"))
+    }
+
+    async fn draft(self, residency: Residency) -> Result<Draft, GpuError> {
+        let pages = match self.options.memory {
+            Some(memory) if residency == Residency::Paged => self.fitting_pages(memory).await?,
+            _ => default_pages(self.graph),
+        };
+        self.draft_with(residency, pages).await
+    }
+
+    async fn draft_with(self, residency: Residency, pages: u32) -> Result<Draft, GpuError> {
+        let Self { gpu, model, graph, options, variant } = self;
+        let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options)).await?;
+        let capacities = capacities(graph, options.context, options.most_rows());
+        let target = target(gpu.profile(), graph, &manifest, options, &capacities, variant);
+        let most = rows_at_once(graph, &manifest, options);
+        let mut programs = HashMap::new();
+        for rows in (1..=FEW_ROWS).chain([SMALL_CHUNK, MOST_ROWS]) {
+            let rows = plan_rows(rows.min(most), options.most_rows());
+            programs.insert(rows, Rc::new(lower(target, rows)?));
+        }
+        let all: Vec<_> = programs.values().cloned().collect();
+        let supply = Supply { memory: options.memory, binding: gpu.largest_binding() };
+        let budget = Needs::new(graph, &manifest, options, &all).check(options.context, supply)?;
+        Ok(Draft { manifest, programs, capacities, budget })
+    }
+
+    /// As many pages as fit into the memory; at least what a step of one row needs.
+    async fn fitting_pages(self, memory: u64) -> Result<u32, GpuError> {
+        let (experts, used) = experts(self.graph);
+        let (mut fits, mut does_not) = (used, experts);
+        // More pages never take less, so the most that fit can be found by halves.
+        while does_not > fits + 1 {
+            let middle = fits + (does_not - fits) / 2;
+            match self.draft_with(Residency::Paged, middle).await {
+                Ok(draft) if draft.budget.total() <= memory => fits = middle,
+                Ok(_) | Err(GpuError::OutOfBudget { .. }) => does_not = middle,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(fits)
+    }
+}
+
+pub(crate) fn layout(gpu: &Gpu, residency: Residency, pages: u32, options: &ModelOptions) -> Layout {
+    Layout { largest_shard: gpu.largest_shard(), residency, most_rows: options.most_rows(), pages }
+}
+
+/// Experts of a layer, and how many of them a row uses.
+fn experts(graph: &Graph) -> (u32, u32) {
+    let layers = graph.nodes().iter().filter_map(|node| match node.op {
+        Op::Route { logits, used } => Some((graph.value(logits).shape.width, used)),
+        _ => None,
+    });
+    layers.max().unwrap_or((0, 0))
+}
+
+pub(crate) fn default_pages(graph: &Graph) -> u32 {
+    let (experts, used) = experts(graph);
+    (experts / EXPERTS_A_PAGE).max(used)
+}
+
+/// The most rows of a step: where experts come and go, no more than there are pages for all that they may use.
+pub(crate) fn rows_at_once(graph: &Graph, manifest: &Manifest, options: &ModelOptions) -> u32 {
+    let (_, used) = experts(graph);
+    let pages = manifest.pools.iter().map(|pool| pool.pages).min();
+    let rows = options.most_rows();
+    pages.map_or(rows, |pages| (pages / used).clamp(1, rows))
+}
+
+pub(crate) fn target<'a>(
+    profile: &DeviceProfile,
+    graph: &'a Graph,
+    manifest: &'a Manifest,
+    options: &ModelOptions,
+    capacities: &'a [u32],
+    variant: Variant,
+) -> Target<'a> {
+    let Variant { subgroup, matrices, fused } = variant;
+    let workgroup_memory = profile.workgroup_memory;
+    Target {
+        graph,
+        manifest,
+        cache_format: options.cache,
+        capacities,
+        workgroup_memory,
+        subgroup,
+        matrices,
+        fused,
+    }
+}

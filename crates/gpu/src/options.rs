@@ -1,0 +1,106 @@
+//! How a model is loaded onto a GPU, and the sizes that follow from it.
+
+use rullama_graph::Graph;
+
+use crate::{CacheFormat, Residency, lower::FEW_ROWS};
+
+/// The most rows of a step, while a prompt is read.
+pub(crate) const MOST_ROWS: u32 = 512;
+
+/// Steps of more than a few rows and up to so many have a plan of their own, with smaller tiles.
+pub(crate) const SMALL_CHUNK: u32 = 64;
+
+/// How a model is loaded onto a GPU.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ModelOptions {
+    /// Tokens that a conversation may have.
+    pub context: u32,
+    /// How keys and values are kept.
+    pub cache: CacheFormat,
+    /// Whether operations are fused. Without, each is a dispatch of its own: slow, and the proof of the other way.
+    pub fused: bool,
+    /// Bytes of GPU memory that the model and one conversation may take; without it, as many as there are.
+    pub memory: Option<u64>,
+    /// Where weights live; without it, the fastest way that fits.
+    pub residency: Option<Residency>,
+    /// The most tokens of a step. Fewer keep a slow GPU busy for less time at once, and take less memory.
+    pub rows: u32,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            context: 4096,
+            cache: CacheFormat::F16,
+            fused: true,
+            memory: None,
+            residency: None,
+            rows: MOST_ROWS,
+        }
+    }
+}
+
+impl ModelOptions {
+    /// Sets the size of conversations.
+    #[must_use]
+    pub fn context(mut self, tokens: u32) -> Self {
+        self.context = tokens;
+        self
+    }
+
+    /// Sets how keys and values are kept.
+    #[must_use]
+    pub fn cache(mut self, format: CacheFormat) -> Self {
+        self.cache = format;
+        self
+    }
+
+    /// Sets how much memory may be taken.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// Sets where weights live.
+    #[must_use]
+    pub fn residency(mut self, residency: Residency) -> Self {
+        self.residency = Some(residency);
+        self
+    }
+
+    /// Sets the most tokens of a step: at least one, and no more than 512.
+    #[must_use]
+    pub fn rows(mut self, rows: u32) -> Self {
+        self.rows = rows.clamp(1, MOST_ROWS);
+        self
+    }
+
+    /// The most tokens of a step.
+    pub(crate) fn most_rows(&self) -> u32 {
+        self.rows.clamp(1, MOST_ROWS)
+    }
+
+    /// Makes every operation a dispatch of its own.
+    #[must_use]
+    pub fn unfused(mut self) -> Self {
+        self.fused = false;
+        self
+    }
+}
+
+/// Rows of each cache: the whole context, or for layers that slide, what they see and the step that is being written.
+pub(crate) fn capacities(graph: &Graph, context: u32, most_rows: u32) -> Vec<u32> {
+    let ring = |window: u32| (window + most_rows).min(context);
+    graph.caches().iter().map(|cache| cache.window.map_or(context, ring)).collect()
+}
+
+/// Which plan a step of so many rows takes, by the most rows it is made for.
+pub(crate) fn plan_rows(rows: u32, most_rows: u32) -> u32 {
+    match rows {
+        1..=FEW_ROWS => rows,
+        _ if rows <= SMALL_CHUNK => SMALL_CHUNK.min(most_rows),
+        _ => most_rows,
+    }
+}
