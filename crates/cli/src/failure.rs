@@ -6,7 +6,7 @@ use rullama_chat::ChatError;
 use rullama_convert::ConvertError;
 use rullama_engine::{EngineError, OptionError};
 use rullama_gemma::GemmaError;
-use rullama_gguf::{HeaderError, ModelError, SourceError, ollama::StoreError};
+use rullama_gguf::{HeaderError, ModelError, SourceError, chain, ollama::StoreError};
 use rullama_gpu::{Bound, GpuError};
 use rullama_tokenizer::TokenizerError;
 
@@ -43,6 +43,11 @@ impl Failure {
     pub(crate) fn without_backend(mut self) -> Self {
         self.backend_hint = None;
         self
+    }
+
+    /// What went wrong, without causes and hints.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// Whether the reader of our output went away, as `head` does. That is no failure.
@@ -88,18 +93,6 @@ impl Failure {
         };
         Self { hint: Some(hint.to_owned()), ..self }
     }
-}
-
-/// An error with everything below it.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 impl fmt::Display for Failure {

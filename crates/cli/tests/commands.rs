@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use std::{
     fs,
-    io::Write as _,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Command, Output},
 };
 
+use common::program;
 use serde_json::{Value, json};
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/");
@@ -28,28 +30,23 @@ fn vocabulary() -> String {
 }
 
 fn rullama(arguments: &[&str], input: &[u8], store: Option<&Path>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Never the store of whoever runs the tests.
-    command.env("OLLAMA_MODELS", store.unwrap_or(Path::new("/nonexistent")));
-    let mut child = command.spawn().unwrap();
-    // A program that fails before it reads its input closes the pipe.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
+    common::run(&mut in_store(arguments, store), input)
 }
 
-/// Runs a command that must succeed and print JSON.
 fn json_of(arguments: &[&str], input: &[u8]) -> Value {
-    let output = rullama(arguments, input, None);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    common::json_of(&mut program(arguments), input)
 }
 
-/// Runs a command that must fail and gives its exit status and what it says.
 fn failure_of(arguments: &[&str], store: Option<&Path>) -> (i32, String) {
-    let output = rullama(arguments, b"", store);
-    assert!(output.stdout.is_empty(), "{arguments:?} prints although it fails");
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    common::failure(&mut in_store(arguments, store))
+}
+
+fn in_store(arguments: &[&str], store: Option<&Path>) -> Command {
+    let mut command = program(arguments);
+    if let Some(store) = store {
+        command.env("OLLAMA_MODELS", store);
+    }
+    command
 }
 
 #[test]
@@ -58,6 +55,7 @@ fn inspect_describes_a_model() {
     assert_eq!(report["architecture"], "gemma4");
     assert_eq!(report["variant"], "custom");
     assert_eq!(report["layers"], 5);
+    assert_eq!(report["towers"], json!([]));
     assert_eq!(report["bytes"], fs::metadata(micro()).unwrap().len());
     let tensors = report["tensors"].as_array().unwrap();
     let values: u64 = tensors

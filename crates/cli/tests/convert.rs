@@ -2,37 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+mod common;
 
+use std::{fs, path::Path, process::Command};
+
+use common::{names, program};
 use serde_json::Value;
 
 const CHECKPOINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/convert/nano-e2b");
 
-fn rullama(arguments: &[&str], folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
-    // Never the store of whoever runs the tests.
-    command.args(arguments).current_dir(folder).env("OLLAMA_MODELS", "/nonexistent").output().unwrap()
-}
-
 fn success(arguments: &[&str], folder: &Path) -> String {
-    let output = rullama(arguments, folder);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    common::success(program(arguments).current_dir(folder), "")
 }
 
 fn failure(arguments: &[&str], folder: &Path) -> (i32, String) {
-    let output = rullama(arguments, folder);
-    assert!(output.stdout.is_empty(), "{arguments:?} prints although it fails");
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    common::failure(program(arguments).current_dir(folder))
 }
 
 /// A copy of the checkpoint without some of its files.

@@ -2,11 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use std::{
     fs,
-    io::Write as _,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Command, Output},
 };
 
 use rullama_gguf::ollama::Digest;
@@ -25,11 +26,7 @@ const NOTE: &str = "note: no model is named, so this is the demo model";
 fn run(program: &Path, folder: &Path, arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env("OLLAMA_MODELS", folder.join("store"));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // A program that fails before it reads its input closes the pipe.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let output = child.wait_with_output().unwrap();
+    let output = common::run(&mut command, input);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     output
 }
@@ -46,6 +43,15 @@ fn is_demo(program: &Path, folder: &Path, named: &[&str]) -> bool {
     let question = ["--prompt", QUESTION, "--think", "off", "--temperature", "0", "--max-tokens", "16"];
     let arguments = [&["generate", "--backend", "cpu"], named, &question].concat();
     String::from_utf8_lossy(&run(program, folder, &arguments, "").stdout).trim_end() == ANSWER
+}
+
+#[test]
+fn its_towers_are_told() {
+    let (printed, _) = rullama(&["inspect", "demo"], "");
+    assert!(
+        printed.lines().any(|line| line.split_whitespace().eq(["towers", "vision,", "audio"])),
+        "{printed}"
+    );
 }
 
 #[test]

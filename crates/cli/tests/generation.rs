@@ -2,12 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{
-    fs,
-    io::Write as _,
-    process::{Command, Output, Stdio},
-};
+mod common;
 
+use std::{fs, process::Output};
+
+use common::program;
 use serde_json::{Value, json};
 
 fn testdata(path: &str) -> String {
@@ -19,18 +18,11 @@ fn model(name: &str) -> String {
 }
 
 fn rullama(arguments: &[&str], input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.env("OLLAMA_MODELS", "/nonexistent").spawn().unwrap();
-    // A program that fails before it reads its input closes the pipe.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    common::run(&mut program(arguments), input)
 }
 
 fn json_of(arguments: &[&str]) -> Value {
-    let output = rullama(arguments, "");
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    common::json_of(&mut program(arguments), "")
 }
 
 fn list(ids: &Value) -> String {

@@ -5,8 +5,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use std::process::{Command, Output};
 
+use common::program;
 use serde_json::{Value, json};
 
 fn model(name: &str) -> String {
@@ -14,15 +17,11 @@ fn model(name: &str) -> String {
 }
 
 fn rullama(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
-    command.args(arguments).env("OLLAMA_MODELS", "/nonexistent").envs(environment.iter().copied());
-    command.output().unwrap()
+    common::run(program(arguments).envs(environment.iter().copied()), "")
 }
 
 fn json_of(arguments: &[&str]) -> Value {
-    let output = rullama(arguments, &[]);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    common::json_of(&mut program(arguments), "")
 }
 
 #[test]
@@ -69,9 +68,7 @@ fn weights_stay_in_the_file_where_memory_is_short() {
 fn a_reply_can_be_interrupted() {
     use std::io::{Read as _, Write as _};
     let micro = model("micro-e2b-Q8_0");
-    let mut chat = Command::new(env!("CARGO_BIN_EXE_rullama"))
-        .args(["run", &micro, "--ignore-eos", "--context", "4096", "--seed", "1"])
-        .env("OLLAMA_MODELS", "/nonexistent")
+    let mut chat = program(&["run", &micro, "--ignore-eos", "--context", "4096", "--seed", "1"])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())

@@ -2,15 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod common;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    process::{Command, Output},
+    process::Output,
     sync::Arc,
     thread,
 };
 
+use common::program;
 use serde_json::{Value, json};
 
 const PROMPT: &str = "The quick";
@@ -20,8 +23,7 @@ fn model() -> String {
 }
 
 fn rullama(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
-    command.args(arguments).env("OLLAMA_MODELS", "/nonexistent").output().unwrap()
+    common::run(&mut program(arguments), "")
 }
 
 /// What `parity` finds, and its exit status.

@@ -4,7 +4,7 @@ use std::{cell::RefCell, error::Error, rc::Rc};
 
 use rullama_chat::ChatError;
 use rullama_engine::{EngineError, OptionError};
-use rullama_gguf::{ModelError, SourceError};
+use rullama_gguf::{ModelError, SourceError, chain};
 use rullama_gpu::GpuError;
 use rullama_tokenizer::TokenizerError;
 use wasm_bindgen::JsValue;
@@ -112,16 +112,4 @@ pub(crate) fn plain(code: &str, message: &str) -> Failure {
 fn set(object: &JsValue, name: &str, value: &JsValue) {
     // An error that was just made takes any property.
     let _ = js_sys::Reflect::set(object, &name.into(), value);
-}
-
-/// An error with everything below it.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }

@@ -63,6 +63,7 @@ struct Report {
     tensor_bytes: u64,
     context_length: Option<u32>,
     layers: Option<u32>,
+    towers: Vec<&'static str>,
     formats: BTreeMap<&'static str, u64>,
     tensors: u64,
     version: u32,
@@ -101,6 +102,7 @@ impl Report {
             tensor_bytes: model.tensors().fold(0, |sum: u64, tensor| sum.saturating_add(tensor.bytes)),
             context_length: number("context_length"),
             layers: number("block_count"),
+            towers: family::towers(model),
             name: text("general.name").unwrap_or_else(|| opened.name.clone()),
             formats,
             tensors: model.tensors().count() as u64,
@@ -121,6 +123,7 @@ impl Report {
             "bytes": self.bytes,
             "context_length": self.context_length,
             "layers": self.layers,
+            "towers": self.towers,
             "formats": self.formats,
             "tensor_count": self.tensors,
             "tensor_bytes": self.tensor_bytes,
@@ -161,6 +164,9 @@ impl Report {
                 },
             ),
         ];
+        if !self.towers.is_empty() {
+            rows.push(("towers", self.towers.join(", ")));
+        }
         rows.extend(self.extra.iter().cloned());
         rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect()
     }

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     io,
     net::IpAddr,
+    path::Path,
     process::{Command, Stdio},
     sync::{Arc, Mutex},
 };
@@ -24,7 +25,8 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let host =
         if arguments.lan { IpAddr::from([0, 0, 0, 0]) } else { arguments.host.unwrap_or(server::LOOPBACK) };
     let app = App::find(arguments.app.as_deref())?;
-    let catalogue = catalogue(arguments).await?;
+    let demo = if arguments.no_demo { None } else { Some(demo::find()) };
+    let catalogue = catalogue(arguments, demo.as_ref().and_then(|found| found.as_deref().ok())).await?;
     let log_file = arguments.log_file.as_deref().map(LogFile::open).transpose()?;
     let addresses = server::default_route_first();
     let certificate = arguments.https.then(|| certificate(arguments, host, &addresses)).transpose()?;
@@ -38,7 +40,10 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         interrupt().map_err(|error| Failure::new("Ctrl-C cannot be waited for").caused_by(error))?;
     // The first line is for programs: the address and nothing else.
     output::line(&own)?;
-    describe(arguments, &app, &catalogue);
+    describe(&app, &catalogue);
+    if let Some(Err(missing)) = demo {
+        anstream::eprintln!("note: {}", missing.message());
+    }
     if let Some(note) = other_port(arguments.port, bound.port()) {
         anstream::eprintln!("{note}");
     }
@@ -70,7 +75,7 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
 }
 
 /// What can be read: the stores that were named, or Ollama's own, the files that were named, and the demo model.
-async fn catalogue(arguments: &ServeArguments) -> Result<Catalogue, Failure> {
+async fn catalogue(arguments: &ServeArguments, demo: Option<&Path>) -> Result<Catalogue, Failure> {
     let mut files: Vec<ModelFile> = Vec::new();
     let mut names = BTreeSet::new();
     for path in &arguments.model {
@@ -81,10 +86,10 @@ async fn catalogue(arguments: &ServeArguments) -> Result<Catalogue, Failure> {
         }
         files.push(file);
     }
-    if let Some(demo) = demo_model(arguments).await?
-        && !names.contains(&demo.name)
-    {
-        files.push(demo);
+    if let Some(path) = demo {
+        let advise = |failure: Failure| failure.hint("that is the demo model; --no-demo serves without it");
+        let demo = ModelFile::read(path).await.map_err(advise)?.with_digest();
+        files.extend(Some(demo).filter(|demo| !names.contains(&demo.name)));
     }
     let stores: Vec<Store> = arguments.models.iter().map(Store::new).collect();
     for store in &stores {
@@ -92,14 +97,6 @@ async fn catalogue(arguments: &ServeArguments) -> Result<Catalogue, Failure> {
         store.list()?;
     }
     Ok(Catalogue { stores: if stores.is_empty() { vec![model::store()] } else { stores }, files })
-}
-
-/// The demo model, where there is one and it is wanted.
-async fn demo_model(arguments: &ServeArguments) -> Result<Option<ModelFile>, Failure> {
-    let found = if arguments.no_demo { None } else { demo::find().ok() };
-    let Some(path) = found else { return Ok(None) };
-    let advise = |failure: Failure| failure.hint("that is the demo model; --no-demo serves without it");
-    Ok(Some(ModelFile::read(&path).await.map_err(advise)?.with_digest()))
 }
 
 fn certificate(
@@ -118,15 +115,12 @@ fn certificate(
 }
 
 /// Says on standard error what is served.
-fn describe(arguments: &ServeArguments, app: &App, catalogue: &Catalogue) {
+fn describe(app: &App, catalogue: &Catalogue) {
     match app.folder() {
         Some(folder) => anstream::eprintln!("app     {}", folder.display()),
         None => anstream::eprintln!("app     not built; `cargo xtask run` in the project builds it"),
     }
     anstream::eprintln!("models  {}", catalogue.entries().len());
-    if !arguments.no_demo && demo::find().is_err() {
-        anstream::eprintln!("demo    not found");
-    }
     for store in &catalogue.stores {
         anstream::eprintln!("store   {}", store.root().display());
     }

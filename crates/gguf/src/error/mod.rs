@@ -9,8 +9,22 @@ mod model;
 mod source;
 mod write;
 
+use std::error::Error;
+
 pub use header::HeaderError;
 pub use metadata::MetadataError;
 pub use model::ModelError;
 pub use source::SourceError;
 pub use write::WriteError;
+
+/// An error with everything below it, in one line. The outer layer rarely names the cause.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

@@ -9,7 +9,7 @@ use std::{ops::Range, sync::Once, time::Duration};
 use reqwest::{Client, Response, StatusCode, header};
 
 use super::{ByteSource, ReadFuture, buffer, span};
-use crate::SourceError;
+use crate::{SourceError, chain};
 
 /// How often one read may break without any byte arriving in between before it is given up.
 const ATTEMPTS: u32 = 5;
@@ -249,16 +249,4 @@ fn client() -> Result<Client, reqwest::Error> {
         .connect_timeout(SILENCE)
         .read_timeout(SILENCE)
         .build()
-}
-
-/// An error with everything below it, because the outer layer rarely names the cause.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }

@@ -1,0 +1,56 @@
+//! The program as its users run it.
+
+#![allow(dead_code, clippy::allow_attributes, reason = "no test needs all of it")]
+
+use std::{
+    fs,
+    io::Write as _,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+/// The program with these arguments, and never with the store of whoever runs the tests.
+pub(crate) fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
+    command.args(arguments).env("OLLAMA_MODELS", "/nonexistent");
+    command
+}
+
+/// What a command makes of its input.
+pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A program that fails before it reads its input closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input.as_ref());
+    child.wait_with_output().unwrap()
+}
+
+/// What a command prints that must succeed.
+pub(crate) fn success(command: &mut Command, input: impl AsRef<[u8]>) -> String {
+    let output = run(command, input);
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The same, read as JSON.
+pub(crate) fn json_of(command: &mut Command, input: impl AsRef<[u8]>) -> Value {
+    serde_json::from_str(&success(command, input)).unwrap()
+}
+
+/// The exit status of a command that must fail, and what it says.
+pub(crate) fn failure(command: &mut Command) -> (i32, String) {
+    let output = run(command, "");
+    assert!(output.stdout.is_empty(), "{command:?} prints although it fails");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// What is in a folder, in order.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
