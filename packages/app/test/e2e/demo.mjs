@@ -2,8 +2,8 @@
 // there again without a network.
 
 import { App } from "./app.mjs";
-import { faultsOf } from "./access.mjs";
-import { assert, equal } from "./checks.mjs";
+import { faultsOf, settled } from "./access.mjs";
+import { assert, equal, eventually } from "./checks.mjs";
 import { equalTroubles } from "./models.mjs";
 
 const TITLE = "Demo model, 16 MB, answers questions about rullama";
@@ -75,7 +75,7 @@ export async function firstStart(checks, browser, origin) {
   await checks.check("without thinking it is right as well", async () => {
     await page.click('[aria-label="Settings"]');
     await page.click('[data-setting="think"]');
-    await page.keyboard.press("Escape");
+    await app.leaveDialog();
     await page.click(".sidebar >> text=New chat");
     await app.ask("What is 7 + 5?");
     assert(/\b12\b/.test(await said(app)), await said(app));
@@ -85,8 +85,10 @@ export async function firstStart(checks, browser, origin) {
   await checks.check("the Models page has one row for it, at the top, with what can be done with it", async () => {
     await app.go("#/models");
     await page.waitForSelector("text=On this server");
-    const row = await page.locator('[aria-label="Demo model"] li').innerText();
-    assert(row.includes(TITLE) && row.includes("In use"), row);
+    await eventually(async () => {
+      const row = await page.locator('[aria-label="Demo model"] li').innerText();
+      assert(row.includes(TITLE) && row.includes("In use"), row);
+    });
     assert(await page.locator('[aria-label="Delete Demo model"]').isVisible(), "it cannot be deleted");
     const { models } = await page.evaluate(async () => (await fetch("api/models")).json());
     assert(models.some(({ name }) => name === "demo.gguf"), "the server has none that could show twice");
@@ -103,11 +105,10 @@ export async function firstStart(checks, browser, origin) {
 export async function firstStartAgain(checks, app) {
   const { page, context } = app;
   await checks.check("at the next visit the demo model answers without a network", async () => {
-    await page.evaluate(() => navigator.serviceWorker.ready);
-    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-    await context.setOffline(true);
     await app.go("#/");
-    await page.reload();
+    await app.controlled();
+    await context.setOffline(true);
+    await app.reload();
     await page.waitForSelector(".welcome >> text=Demo model");
     await app.ask("What is 2 + 2?");
     assert(/\b4\b/.test(await said(app)), await said(app));
@@ -121,7 +122,7 @@ export async function firstStartAgain(checks, app) {
         for (const colorScheme of ["light", "dark"]) {
           await page.setViewportSize(viewport);
           await page.emulateMedia({ colorScheme });
-          await page.waitForTimeout(300);
+          await settled(page);
           await app.shot(`view-${name}-${size}-${colorScheme}`);
           equal(await faultsOf(page), [], `faults of ${name}, ${size}, ${colorScheme}`);
         }
@@ -129,8 +130,11 @@ export async function firstStartAgain(checks, app) {
       await page.setViewportSize({ width: 1200, height: 800 });
     };
     await page.click(".sidebar >> text=New chat");
+    await page.waitForSelector(".welcome >> text=Ask about rullama");
     await look("demo-ready");
     await app.go("#/models");
+    await page.waitForSelector("text=On this server");
+    await page.waitForSelector('[aria-label="Delete Demo model"]');
     await look("models-demo");
     // Deleted, it is as if nobody had been here.
     await page.click('[aria-label="Delete Demo model"]');
