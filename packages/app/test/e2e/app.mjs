@@ -115,6 +115,20 @@ export class App {
     await this.page.waitForFunction(() => navigator.serviceWorker.controller !== null);
   }
 
+  /** Opens the page anew without a network, and does something there. */
+  async withoutNetwork(body) {
+    await this.controlled();
+    await this.context.setOffline(true);
+    try {
+      await this.reload();
+      await body();
+    } finally {
+      await this.context.setOffline(false);
+      // Asking for a network that is not there is told on the console by the browser itself.
+      this.troubles = this.troubles.filter((trouble) => !/ERR_INTERNET_DISCONNECTED/.test(trouble));
+    }
+  }
+
   async ready() {
     await this.page.waitForSelector('[data-state="ready"] .model-chip, [data-state="failed"] .model-chip', { timeout: this.patience });
     const failed = await this.page.$('[data-state="failed"] .model-chip');

@@ -103,17 +103,14 @@ export async function firstStart(checks, browser, origin) {
 
 /** What only Playwright can cut or resize. */
 export async function firstStartAgain(checks, app) {
-  const { page, context } = app;
+  const { page } = app;
   await checks.check("at the next visit the demo model answers without a network", async () => {
     await app.go("#/");
-    await app.controlled();
-    await context.setOffline(true);
-    await app.reload();
-    await page.waitForSelector(".welcome >> text=Demo model");
-    await app.ask("What is 2 + 2?");
-    assert(/\b4\b/.test(await said(app)), await said(app));
-    await context.setOffline(false);
-    app.troubles = app.troubles.filter((trouble) => !/ERR_INTERNET_DISCONNECTED/.test(trouble));
+    await app.withoutNetwork(async () => {
+      await page.waitForSelector(".welcome >> text=Demo model");
+      await app.ask("What is 2 + 2?");
+      assert(/\b4\b/.test(await said(app)), await said(app));
+    });
   });
 
   await checks.check("labels, contrast and width of the first start and of the demo model, wide and on a phone", async () => {

@@ -5,22 +5,15 @@ import { assert, equal } from "./checks.mjs";
 import { equalTroubles } from "./models.mjs";
 
 export async function offline(checks, app) {
-  const { page, context } = app;
-  await checks.check("the app opens without a network", async () => {
-    await app.controlled();
-    await context.setOffline(true);
-    await app.reload();
-    await page.waitForSelector(".message");
-    await app.shot("offline");
+  const { page } = app;
+  await checks.check("without a network the app opens, and a stored model is loaded and answers", async () => {
+    await app.withoutNetwork(async () => {
+      await page.waitForSelector(".message");
+      await app.shot("offline");
+      await app.ask("Are you there?");
+      equal((await app.messages()).at(-1).state, "complete", "state");
+    });
   });
-
-  await checks.check("a stored model is loaded and answers without a network", async () => {
-    await app.ask("Are you there?");
-    equal((await app.messages()).at(-1).state, "complete", "state");
-  });
-  await context.setOffline(false);
-  // Asking for a network that is not there is told on the console by the browser itself.
-  app.troubles = app.troubles.filter((trouble) => !/ERR_INTERNET_DISCONNECTED/.test(trouble));
 
   await checks.check("nothing but the app's own files is kept by the service worker", async () => {
     const kept = await page.evaluate(async () => {
