@@ -168,3 +168,34 @@ export async function demoWithoutStore(checks, browser, server) {
   await equalTroubles(checks, app, "without a store");
   await app.close();
 }
+
+/** A connection that breaks in the middle of the model, and does not come back for longer than the store tries by itself. */
+export async function demoInterrupted(checks, browser, server) {
+  const app = await App.open(browser, server.origin, { settings: SETTINGS });
+  const { page } = app;
+  const fetched = () => server.requests.filter(({ path }) => path.endsWith(".gguf")).map(({ range }) => range);
+  await checks.check("a first download of the demo model that breaks off is told in words", async () => {
+    Object.assign(server.behaviour, { ranges: true, pause: 20, cut: 8e6 });
+    server.requests.length = 0;
+    await page.click("text=Load the demo model");
+    await page.waitForSelector('.error-box[data-code="source.connection"]', { timeout: app.patience });
+    const text = await page.locator(".error-box").innerText();
+    assert(text.includes("The server cannot be reached") && text.includes("What has been stored is kept and can be resumed"), text);
+    equal(fetched()[0], "bytes=0-", "what was asked for first");
+    await app.shot("demo-interrupted");
+  });
+
+  await checks.check("the next press goes on where it stopped, and fetches nothing twice", async () => {
+    // Each try asked for what was missing then; after the last, nothing more came.
+    const missing = fetched().at(-1);
+    assert(Number(/^bytes=(\d+)-$/.exec(missing)?.[1]) > 0, `nothing was stored: ${missing}`);
+    Object.assign(server.behaviour, { pause: 0, cut: Infinity });
+    server.requests.length = 0;
+    await page.click(".error-box >> text=Try again");
+    await app.ready();
+    equal(fetched(), [missing], "what was asked for");
+    equal(await page.locator(".model-chip").innerText(), "Demo model", "model");
+  });
+  Object.assign(server.behaviour, { ranges: false, pause: 0, cut: Infinity });
+  await app.close();
+}
