@@ -33,6 +33,8 @@ export class MessageView {
   readonly #markdown: MarkdownStream | undefined;
   readonly #thoughtMarkdown = new MarkdownStream(this.#thoughtText, { document, onCopy: copyCode });
   #place: Place = { index: 0, count: 1, ids: [] };
+  /** What the buttons were last made for. */
+  #made = "";
 
   constructor(message: ChatMessage, actions: MessageActions) {
     this.message = message;
@@ -54,16 +56,18 @@ export class MessageView {
 
   /** Shows the message as it is now. */
   update(place: Place): void {
-    const before = this.#place;
     this.#place = place;
     this.grow();
     const { state, error } = this.message;
     this.element.dataset.state = state;
     this.element.setAttribute("aria-busy", String(state === "writing"));
-    if (before.count !== place.count || before.index !== place.index || !this.#footer.hasChildNodes() || state !== "writing") {
+    // Made anew only where something is different: a button under a finger, or one with focus, is to stay.
+    const made = JSON.stringify([state, error, place]);
+    if (made !== this.#made) {
+      this.#made = made;
       this.#showFooter();
+      refill(this.#problem, error && errorBox(error, this.#actions.steps(this.message.id)));
     }
-    refill(this.#problem, error && errorBox(error, this.#actions.steps(this.message.id)));
   }
 
   /** Shows what was added to the text since the last look. */

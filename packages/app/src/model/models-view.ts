@@ -33,6 +33,8 @@ export class ModelsView {
   readonly #beginning = make("div");
   /** Whether there is any but the demo model. Taken for granted until the store has said otherwise. */
   #anyStored = true;
+  /** How often the store was looked at. */
+  #looks = 0;
   readonly #address: HTMLInputElement;
   readonly #keepAddress: HTMLInputElement;
   readonly #keepFile: HTMLInputElement;
@@ -146,7 +148,12 @@ export class ModelsView {
       return refill(this.#stored, make("p", { class: "card muted" }, "This browser keeps no files here, as in a private window. Models can be used, but not stored."));
     }
     try {
+      const look = ++this.#looks;
       const [files, space] = await Promise.all([store.list(), store.estimate()]);
+      if (look !== this.#looks) {
+        // Somebody looked later, and knows better.
+        return;
+      }
       const all = groupStored(files);
       const isThis = ({ label }: StoredGroup) => label === DEMO_NAME;
       // The demo model has its own row, above.

@@ -1,10 +1,9 @@
 // What is under way until a model is ready: how far, how fast, how long still, and a way out.
 
-import { bytes, bytesPerSecond, timeLeft } from "../text/format";
 import { button } from "../ui/button";
 import { make, refill } from "../ui/dom";
 import type { HostState, ModelHost } from "./host";
-import type { Stage, StageName } from "./stages";
+import { stageFacts, type Stage, type StageName } from "./stages";
 
 const TITLES: Record<StageName, string> = {
   fetch: "Downloading",
@@ -34,9 +33,6 @@ export function progressPanel(host: ModelHost): HTMLElement {
     ),
   );
   const update = () => {
-    if (host.state !== state) {
-      return forget();
-    }
     overall.textContent = state.stages.length > 0 ? `${Math.floor(state.share * 100)} %` : "";
     if (state.stages.length === 0) {
       return refill(list, make("p", { class: "muted" }, "Looking at the file…"));
@@ -54,10 +50,15 @@ export function progressPanel(host: ModelHost): HTMLElement {
       row.update();
     }
   };
-  const forget = host.progressed.on(update);
-  const forgetBoth = host.changed.on(() => {
-    forget();
-    forgetBoth();
+  const forgetProgress = host.progressed.on(update);
+  // A halt is told by nobody: what was known before it is not known any more.
+  const clock = setInterval(update, 1000);
+  const forgetState = host.changed.on(() => {
+    if (host.state !== state) {
+      forgetProgress();
+      forgetState();
+      clearInterval(clock);
+    }
   });
   update();
   return panel;
@@ -80,25 +81,8 @@ function stageRow(stage: Stage): { element: HTMLElement; update: () => void } {
     if (total > 0 && (done || stage.name !== "compile")) {
       bar.value = loaded / total;
     }
-    facts.textContent = stageFacts(stage);
+    facts.textContent = stageFacts(stage, performance.now());
     element.classList.toggle("done", done);
   };
   return { element, update };
-}
-
-function stageFacts({ name, loaded, total, rate }: Stage): string {
-  if (name === "compile") {
-    return "";
-  }
-  const words = [total > 0 ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded)];
-  const [speed, left] = [rate.bytesPerSecond, total > 0 ? rate.secondsLeft(total) : undefined];
-  if (loaded < total || total === 0) {
-    if (speed) {
-      words.push(bytesPerSecond(speed));
-    }
-    if (left !== undefined) {
-      words.push(timeLeft(left));
-    }
-  }
-  return words.join(" · ");
 }

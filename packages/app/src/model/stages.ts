@@ -1,5 +1,6 @@
-// The stages on the way to a model, and how much of the whole way is behind.
+// The stages on the way to a model, how much of the whole way is behind, and what can be said of each.
 
+import { bytes, bytesPerSecond, count, timeLeft } from "../text/format";
 import type { Rate } from "../text/rate";
 import type { ModelChoice } from "./host";
 
@@ -38,4 +39,22 @@ export function shareOf(stages: readonly Stage[], planned: readonly StageName[])
     done += WEIGHTS[name] * (stage && stage.total > 0 ? Math.min(1, stage.loaded / stage.total) : 0);
   }
   return all === 0 ? 0 : done / all;
+}
+
+/** How far a stage is at a time; how fast and how long still, where that can be known. */
+export function stageFacts({ name, loaded, total, rate }: Stage, now: number): string {
+  if (name === "compile") {
+    // Counted, not weighed: one takes as long as a hundred others.
+    return `${count(loaded)} of ${count(total)}`;
+  }
+  if (total === 0) {
+    return joined(bytes(loaded), rate.bytesPerSecond(now));
+  }
+  const done = `${bytes(loaded)} of ${bytes(total)}`;
+  return loaded < total ? joined(done, rate.bytesPerSecond(now), rate.secondsLeft(total, now)) : done;
+}
+
+function joined(done: string, speed?: number, left?: number): string {
+  const words = [done, speed ? bytesPerSecond(speed) : "", left === undefined ? "" : timeLeft(left)];
+  return words.filter((word) => word !== "").join(" · ");
 }

@@ -1,7 +1,8 @@
 // How fast bytes come, and when they will all be there.
 //
 // Speed is taken over the last seconds: a mean since the start would lag behind a network that changes, and that of the
-// last moment would flicker.
+// last moment would flicker. A halt has no speed, and nobody knows how long it lasts: while kernels are made, for one, no byte
+// moves, and a mean over that would tell of hours.
 
 interface Sample {
   time: number;
@@ -11,14 +12,16 @@ interface Sample {
 const WINDOW = 5000;
 /** Before this many milliseconds any speed would be a guess. */
 const SOONEST = 500;
+/** After this many milliseconds without a byte it is a halt. */
+const HALT = 3000;
 
 export class Rate {
   #samples: Sample[] = [];
 
-  /** Notes that `loaded` bytes are there. Less than before means that something began anew. */
+  /** Notes that `loaded` bytes are there. After a halt, or with less than before, it begins anew. */
   add(loaded: number, time: number): void {
     const last = this.#samples.at(-1);
-    if (last && loaded < last.loaded) {
+    if (last && (loaded < last.loaded || time - last.time > HALT)) {
       this.#samples = [];
     }
     this.#samples.push({ time, loaded });
@@ -27,22 +30,29 @@ export class Rate {
     }
   }
 
-  /** Bytes a second; undefined while nobody can tell. */
-  get bytesPerSecond(): number | undefined {
+  /** Bytes a second as it is `now`; undefined while nobody can tell. */
+  bytesPerSecond(now: number): number | undefined {
     const [first, last] = [this.#samples[0], this.#samples.at(-1)];
-    if (!first || !last || last.time - first.time < SOONEST) {
+    if (!first || !last || last.time - first.time < SOONEST || now - last.time > HALT) {
       return undefined;
     }
     return ((last.loaded - first.loaded) / (last.time - first.time)) * 1000;
   }
 
-  /** Seconds until `total` bytes are there; undefined while nobody can tell. */
-  secondsLeft(total: number): number | undefined {
-    const rate = this.bytesPerSecond;
+  /** Seconds until `total` bytes are there; undefined while nobody can tell, as where they come in fits and starts. */
+  secondsLeft(total: number, now: number): number | undefined {
+    const rate = this.bytesPerSecond(now);
     const last = this.#samples.at(-1);
-    if (!rate || !last) {
+    if (!rate || !last || !this.#steady) {
       return undefined;
     }
     return Math.max(0, total - last.loaded) / rate;
+  }
+
+  /** Whether no single wait made up more than half of the time that is looked at. */
+  get #steady(): boolean {
+    const times = this.#samples.map(({ time }) => time);
+    const waits = times.slice(1).map((time, index) => time - (times[index] as number));
+    return Math.max(...waits) <= ((times.at(-1) as number) - (times[0] as number)) / 2;
   }
 }

@@ -21,9 +21,11 @@ export function openDialog(
       setTimeout(() => {
         dialog.remove();
         // The browser has given focus back already. But if a field of the dialog had it, Chromium may send keys nowhere until
-        // focus changes once more.
-        before?.blur?.();
-        before?.focus?.();
+        // focus changes once more. Whoever was quick has gone on elsewhere meanwhile, and stays there.
+        if (document.activeElement === before || document.activeElement === document.body) {
+          before?.blur?.();
+          before?.focus?.();
+        }
         resolve(dialog.returnValue);
       }),
     );

@@ -13,7 +13,7 @@ import type { ModelHost } from "../model/host";
 import { ModelsView } from "../model/models-view";
 import type { Server } from "../model/server";
 import type { Preferences } from "../state/preferences";
-import { button, iconButton } from "./button";
+import { iconButton } from "./button";
 import { make, refill } from "./dom";
 import { noticeRegions, notify, notifyError } from "./notices";
 
@@ -35,7 +35,13 @@ export class Shell {
   readonly #device: DeviceView;
   readonly #main = make("main", { id: "main", tabindex: -1 });
   readonly #title = make("span", { class: "header-title" });
-  readonly #model = make("span", { class: "header-model" });
+  readonly #chip = make("span");
+  /** With one button, whatever it says: a press of it is not to be lost while a model is loaded. */
+  readonly #model = make(
+    "span",
+    { class: "header-model" },
+    make("button", { type: "button", class: "button quiet model-chip", title: "Models", onclick: () => this.#to("#/models") }, this.#chip),
+  );
   readonly #frame: HTMLElement;
   readonly #menu: HTMLButtonElement;
   #unsaved: HTMLElement | undefined;
@@ -173,10 +179,8 @@ export class Shell {
     const { state } = host;
     const percent = state.kind === "busy" && state.stages.length > 0 ? ` ${Math.floor(state.share * 100)} %` : "";
     const label = { empty: "No model", busy: `Loading${percent}`, ready: "", failed: "Model failed" }[state.kind] || (state as { label: string }).label;
-    if (this.#model.textContent !== label || this.#model.dataset.state !== state.kind) {
-      this.#model.dataset.state = state.kind;
-      refill(this.#model, button(label, () => this.#to("#/models"), { kind: "quiet", class: "model-chip", title: "Models" }));
-    }
+    this.#model.dataset.state = state.kind;
+    this.#chip.textContent = label;
   }
 
   /** Says that a conversation is not kept, for as long as that is so. */

@@ -97,29 +97,45 @@ export function faultsOf(page) {
   return page.evaluate(faults);
 }
 
+/** Waits until nothing moves or changes colour any more, but for what never ends. */
+export function settled(page) {
+  return page.evaluate(async () => {
+    const ending = document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime !== Infinity);
+    await Promise.allSettled(ending.map(({ finished }) => finished));
+  });
+}
+
 /** Every page in both colours and on a phone: a picture of each, and no faults in any. */
 export async function everyView(checks, app) {
   const { page } = app;
   const chat = await page.evaluate(() => document.querySelector(".conversation > a")?.getAttribute("href"));
   assert(chat, "no conversation to look at");
-  const views = [["chat", chat], ["new", "#/"], ["models", "#/models"], ["device", "#/device"]];
+  // Each with what stands in it when all of it is there.
+  const views = [
+    ["chat", chat, ".message"],
+    ["new", "#/", ".welcome h1"],
+    ["models", "#/models", '[aria-label="Stored models"]'],
+    ["device", "#/device", ".card"],
+  ];
   for (const [size, viewport] of [["wide", { width: 1200, height: 800 }], ["phone", { width: 390, height: 844 }]]) {
     await page.setViewportSize(viewport);
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
-      for (const [name, hash] of views) {
+      for (const [name, hash, last] of views) {
         await checks.check(`labels, contrast and width: ${name}, ${size}, ${colorScheme}`, async () => {
           await app.go(hash);
-          await page.waitForTimeout(400);
+          await page.waitForSelector(last);
+          await settled(page);
           await app.shot(`view-${name}-${size}-${colorScheme}`);
           equal(await page.evaluate(faults), [], "faults");
         });
       }
       await checks.check(`labels, contrast and width: settings, ${size}, ${colorScheme}`, async () => {
         await page.click('[aria-label="Settings"]');
+        await settled(page);
         await app.shot(`view-settings-${size}-${colorScheme}`);
         equal(await page.evaluate(faults), [], "faults");
-        await page.keyboard.press("Escape");
+        await app.leaveDialog();
       });
     }
   }
@@ -127,7 +143,7 @@ export async function everyView(checks, app) {
     await app.go(chat);
     assert(!(await page.locator(".sidebar").isVisible()), "the drawer is open");
     await page.click('[aria-label="Conversations"]');
-    await page.waitForTimeout(300);
+    await settled(page);
     assert(await page.locator(".sidebar").isVisible(), "the drawer stays closed");
     await app.shot("view-drawer-phone");
     await page.keyboard.press("Escape");
@@ -220,15 +236,15 @@ export async function touch(checks, browser, origin) {
     assert(await page.evaluate(() => matchMedia("(pointer: coarse)").matches), "no finger");
     for (const hash of ["#/", "#/models"]) {
       await app.go(hash);
-      await page.waitForTimeout(300);
+      await settled(page);
       equal(await page.evaluate(tooSmall), [], hash);
     }
     await app.shot("models-phone");
     await page.click('[aria-label="Settings"]');
     equal(await page.evaluate(tooSmall), [], "settings");
-    await page.keyboard.press("Escape");
+    await app.leaveDialog();
     await page.click('[aria-label="Conversations"]');
-    await page.waitForTimeout(300);
+    await settled(page);
     equal(await page.evaluate(tooSmall), [], "drawer");
   });
   await app.close();

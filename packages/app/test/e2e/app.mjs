@@ -2,7 +2,7 @@
 
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { assert } from "./checks.mjs";
+import { assert, SOON } from "./checks.mjs";
 
 export const ARTEFACTS = fileURLToPath(new URL("../artefacts/", import.meta.url));
 export const MODEL = "micro-e2b-Q8_0";
@@ -23,6 +23,17 @@ function setOnce(settings) {
   } catch {
     // Before a page that is isolated, Firefox shows an empty one for a moment, which has no storage.
   }
+}
+
+/** In the page: goes to another part of the app, and waits until the app has heard of it, which it does before this. */
+function turnTo(hash) {
+  if (location.hash === hash) {
+    return;
+  }
+  return new Promise((resolve) => {
+    addEventListener("hashchange", () => resolve(), { once: true });
+    location.hash = hash;
+  });
 }
 
 export class App {
@@ -52,7 +63,7 @@ export class App {
 
   static async open(browser, origin, { hash = "", before, settings = SETTINGS, patience = PATIENCE, ...options } = {}) {
     const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, acceptDownloads: true, ...options });
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(SOON);
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const page = await context.newPage();
     await page.addInitScript(setOnce, JSON.stringify(settings));
@@ -65,7 +76,18 @@ export class App {
   }
 
   async go(hash) {
-    await this.page.goto(`${this.origin}/${hash}`);
+    const { page } = this;
+    const url = `${this.origin}/${hash}`;
+    if (url.startsWith(`${page.url().split("#")[0]}#`)) {
+      await page.evaluate(turnTo, hash);
+    } else {
+      await page.goto(url);
+      await page.waitForSelector("main > *");
+    }
+  }
+
+  async reload() {
+    await this.page.reload();
     await this.page.waitForSelector("main > *");
   }
 
@@ -74,7 +96,37 @@ export class App {
     await page.click('[aria-label="Settings"]');
     await page.fill('[data-setting="maxTokens"]', String(tokens));
     await page.press('[data-setting="maxTokens"]', "Tab");
-    await page.keyboard.press("Escape");
+    await this.leaveDialog();
+  }
+
+  /** Closes a dialog by its key. It is over when it has given focus back: keys before that go anywhere. */
+  async leaveDialog() {
+    await this.page.keyboard.press("Escape");
+    await this.dialogClosed();
+  }
+
+  async dialogClosed() {
+    await this.page.waitForSelector("dialog", { state: "detached" });
+  }
+
+  /** The service worker has the page, and with it all files of the app. */
+  async controlled() {
+    await this.page.evaluate(() => navigator.serviceWorker.ready);
+    await this.page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+  }
+
+  /** Opens the page anew without a network, and does something there. */
+  async withoutNetwork(body) {
+    await this.controlled();
+    await this.context.setOffline(true);
+    try {
+      await this.reload();
+      await body();
+    } finally {
+      await this.context.setOffline(false);
+      // Asking for a network that is not there is told on the console by the browser itself.
+      this.troubles = this.troubles.filter((trouble) => !/ERR_INTERNET_DISCONNECTED/.test(trouble));
+    }
   }
 
   async ready() {
@@ -85,11 +137,24 @@ export class App {
 
   /** Asks, and waits until the answer is over. */
   async ask(text) {
+    await this.send(text);
+    await this.answered();
+  }
+
+  /** Asks, and waits until the answer has begun. */
+  async begin(text) {
+    await this.send(text);
+    const begun = () => document.querySelector(".message:last-child .content").textContent.length > 5;
+    await this.page.waitForFunction(begun, undefined, { timeout: this.patience });
+  }
+
+  /** Asks, and waits until the question and the place of its answer are there: the answer before it must not pass for this one. */
+  async send(text) {
     const { page } = this;
+    const { length } = await this.messages();
     await page.fill(".composer-input", text);
     await page.press(".composer-input", "Enter");
-    await page.waitForSelector(".message.assistant:last-child");
-    await this.answered();
+    await page.waitForFunction((count) => document.querySelectorAll(".message").length === count, length + 2);
   }
 
   async answered() {

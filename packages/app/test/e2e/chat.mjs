@@ -1,7 +1,7 @@
 // A chat: keyboard, streaming, stop, other answers, branches, conversations that stay, export and import.
 
 import { readFile } from "node:fs/promises";
-import { assert, equal } from "./checks.mjs";
+import { assert, equal, eventually } from "./checks.mjs";
 
 /** In the page: notes from now on what a screen reader would say. */
 function listen() {
@@ -30,6 +30,29 @@ function lastAnswer() {
   });
 }
 
+/** In the page: whether the chat that is shown is called this. */
+function isCalled(title) {
+  return document.querySelector(".header-title")?.textContent === title;
+}
+
+/** Renames the first conversation, and waits until the list has it so. */
+async function rename(page, title) {
+  await page.hover(".conversation");
+  await page.click(".conversation .menu > summary");
+  await page.click(".menu-items >> text=Rename");
+  await page.fill("dialog input", title);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("dialog", { state: "detached" });
+  await page.waitForFunction((wanted) => document.querySelector(".conversation-title")?.textContent === wanted, title);
+}
+
+/** Switches to another version of a message, and waits until it is shown. */
+async function turnPage(page, message, button, place) {
+  await page.hover(message);
+  await page.click(`${message} [aria-label="${button}"]`);
+  await page.waitForFunction(([one, wanted]) => document.querySelector(`${one} .switch-place`)?.textContent === wanted, [message, place]);
+}
+
 export async function chatting(checks, app) {
   const { page } = app;
 
@@ -56,13 +79,14 @@ export async function chatting(checks, app) {
   await checks.check("another answer stands beside the first, and one can switch", async () => {
     await app.setMaximum(12);
     await page.click('[aria-label="Write another answer"]');
-    await page.waitForFunction(() => document.querySelector(".message.assistant .switch-place")?.textContent === "2/2");
-    await app.answered();
+    // It stands there only when the answer is over.
+    const isSecond = () => document.querySelector(".message.assistant .switch-place")?.textContent === "2/2";
+    await page.waitForFunction(isSecond, undefined, { timeout: app.patience });
     const second = (await app.messages())[1];
-    await page.click('[aria-label="Version before"]');
+    await turnPage(page, ".message.assistant", "Version before", "1/2");
     const first = (await app.messages())[1];
-    equal([first.place, second.place], ["1/2", "2/2"], "places");
-    await page.click('[aria-label="Version after"]');
+    equal([first.state, second.state], ["complete", "complete"], "states");
+    await turnPage(page, ".message.assistant", "Version after", "2/2");
     equal((await app.messages())[1], second, "second answer");
   });
 
@@ -76,8 +100,7 @@ export async function chatting(checks, app) {
     await app.answered();
     const shown = await app.messages();
     equal([shown.length, shown[0].place], [2, "2/2"], "branch");
-    await page.hover(".message.user");
-    await page.click('.message.user [aria-label="Version before"]');
+    await turnPage(page, ".message.user", "Version before", "1/2");
     const old = await app.messages();
     equal([old[0].text, old[0].place, old[1].place], ["First line\nsecond line", "1/2", "2/2"], "old branch");
     await app.shot("chat-branches");
@@ -85,11 +108,8 @@ export async function chatting(checks, app) {
 
   await checks.check("Esc stops an answer; what was said stays, and the next one works", async () => {
     await app.setMaximum(400);
-    await page.fill(".composer-input", "Tell me a long story");
-    await page.press(".composer-input", "Enter");
-    await page.waitForFunction(() => (document.querySelector(".message:last-child .content")?.textContent.length ?? 0) > 5, undefined, { timeout: app.patience });
+    await app.begin("Tell me a long story");
     assert(await page.locator('[aria-label="Stop"]').isVisible(), "no button to stop");
-    await app.shot("chat-writing");
     await page.keyboard.press("Escape");
     await app.answered();
     const last = (await app.messages()).at(-1);
@@ -106,17 +126,27 @@ export async function chatting(checks, app) {
     equal(await page.locator("#voice").getAttribute("aria-live"), "polite", "voice");
     const said = await page.evaluate(lastAnswer);
     assert(said.length > 0, "nothing was said");
-    equal(await page.evaluate(() => globalThis.heard), ["The model is writing", said], "what was heard");
+    await eventually(async () => equal(await page.evaluate(() => globalThis.heard), ["The model is writing", said], "what was heard"));
     equal(await page.locator(".messages").getAttribute("aria-live"), "off", "messages");
+  });
+
+  await checks.check("buttons stay what they are while an answer comes: a press or focus is not lost", async () => {
+    await page.evaluate(() => void (globalThis.copies = [...document.querySelectorAll('.message [aria-label="Copy"]')]));
+    await app.ask("And then?");
+    equal(await page.evaluate(() => globalThis.copies.filter(({ isConnected }) => !isConnected).length), 0, "buttons made anew");
   });
 
   await checks.check("the meter counts what is being typed, and settings say what they correct", async () => {
     const meter = () => page.locator(".meter-text").innerText();
-    const before = await meter();
-    await page.fill(".composer-input", "word ".repeat(400));
-    equal(await meter(), `about ${(Number(before.split(" ")[0]) + 500).toLocaleString("en")} of 512 tokens`, "meter");
-    await page.fill(".composer-input", "");
-    equal(await meter(), before, "meter without a draft");
+    // After an answer the engine counts once more, which may come in between.
+    await eventually(async () => {
+      await page.fill(".composer-input", "");
+      const before = await meter();
+      await page.fill(".composer-input", "word ".repeat(400));
+      equal(await meter(), `about ${(Number(before.split(" ")[0]) + 500).toLocaleString("en")} of 512 tokens`, "meter");
+      await page.fill(".composer-input", "");
+      equal(await meter(), before, "meter without a draft");
+    });
     await page.click('[aria-label="Settings"]');
     const set = async (name, typed) => {
       await page.fill(`[data-setting="${name}"]`, typed);
@@ -130,6 +160,7 @@ export async function chatting(checks, app) {
     await page.locator("dialog >> text=Reset to defaults").scrollIntoViewIfNeeded();
     assert(await page.evaluate(() => document.querySelector(".dialog-close").getBoundingClientRect().top >= 0), "the way out is gone");
     await page.click('dialog [aria-label="Close"]');
+    await app.dialogClosed();
   });
 
   await checks.check("a system prompt belongs to its conversation", async () => {
@@ -137,14 +168,14 @@ export async function chatting(checks, app) {
     await page.fill("dialog textarea", "Answer in verse.");
     await page.press("dialog textarea", "Tab");
     await app.shot("settings");
-    await page.keyboard.press("Escape");
+    await app.leaveDialog();
     await page.click('[aria-label="Settings"]');
     equal(await page.inputValue("dialog textarea"), "Answer in verse.", "prompt");
-    await page.keyboard.press("Escape");
+    await app.leaveDialog();
     await page.click(".sidebar >> text=New chat");
     await page.click('[aria-label="Settings"]');
     equal(await page.inputValue("dialog textarea"), "", "prompt of a new one");
-    await page.keyboard.press("Escape");
+    await app.leaveDialog();
   });
 }
 
@@ -154,20 +185,14 @@ export async function conversations(checks, app) {
     await page.click(".conversation > a");
     await page.waitForSelector(".message");
     await app.setMaximum(200);
-    await page.fill(".composer-input", "While somebody else is here");
-    await page.press(".composer-input", "Enter");
-    await page.waitForFunction(() => (document.querySelector(".message:last-child .content")?.textContent.length ?? 0) > 5, undefined, { timeout: app.patience });
+    await app.begin("While somebody else is here");
+    await app.shot("chat-writing");
     const other = await app.context.newPage();
     await other.goto(page.url());
     await other.waitForSelector(".conversation");
-    await other.hover(".conversation");
-    await other.click(".conversation .menu > summary");
-    await other.click(".menu-items >> text=Rename");
-    await other.fill("dialog input", "Renamed meanwhile");
-    await other.keyboard.press("Enter");
-    await other.waitForSelector(".conversation-title >> text=Renamed meanwhile");
+    await rename(other, "Renamed meanwhile");
     await app.answered();
-    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed meanwhile");
+    await page.waitForFunction(isCalled, "Renamed meanwhile");
     const said = await app.messages();
     equal(said.at(-1).state, "complete", "state");
     await other.reload();
@@ -180,22 +205,20 @@ export async function conversations(checks, app) {
   });
 
   await checks.check("a conversation is renamed, found by what was said in it, and opened by Ctrl+K", async () => {
-    await page.hover(".conversation");
-    await page.click(".conversation .menu > summary");
-    await page.click(".menu-items >> text=Rename");
-    await page.fill("dialog input", "Renamed");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector(".conversation-title >> text=Renamed");
+    await rename(page, "Renamed");
     await page.fill('.sidebar input[type="search"]', "long story");
     await page.waitForSelector(".excerpt >> text=long story");
     await page.fill('.sidebar input[type="search"]', "no such thing");
     await page.waitForSelector("text=Nothing found");
     await page.fill('.sidebar input[type="search"]', "");
+    await page.click(".sidebar >> text=New chat");
+    await page.waitForFunction(isCalled, "");
     await page.keyboard.press("Control+k");
+    await page.waitForSelector("dialog.switcher");
     await page.keyboard.type("renam");
     await app.shot("switcher");
     await page.keyboard.press("Enter");
-    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+    await page.waitForFunction(isCalled, "Renamed");
     await page.waitForSelector("dialog.switcher", { state: "detached" });
   });
 
@@ -208,7 +231,7 @@ export async function conversations(checks, app) {
     await page.waitForSelector("dialog.switcher", { state: "detached" });
     equal(await app.messages(), [], "messages");
     await app.go(hash);
-    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+    await page.waitForFunction(isCalled, "Renamed");
   });
 
   await checks.check("Ctrl+K is heard while the last one is still closing", async () => {
@@ -222,8 +245,18 @@ export async function conversations(checks, app) {
     equal(await page.locator("dialog.switcher[open]").count(), 1, "open switchers");
     await page.keyboard.type("renam");
     await page.keyboard.press("Enter");
-    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+    await page.waitForFunction(isCalled, "Renamed");
     await page.waitForSelector("dialog.switcher", { state: "detached" });
+  });
+
+  await checks.check("whoever goes on elsewhere while a dialog closes stays there", async () => {
+    await page.click('[aria-label="Settings"]');
+    await page.evaluate(() => {
+      document.querySelector("dialog").close();
+      document.querySelector('.sidebar input[type="search"]').focus();
+    });
+    await app.dialogClosed();
+    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Search conversations", "focus");
   });
 
   await checks.check("a reload keeps conversations and branches", async () => {
@@ -239,18 +272,10 @@ export async function conversations(checks, app) {
     await other.goto(page.url());
     await other.waitForSelector(".message");
     equal(await other.locator(".header-title").innerText(), "Renamed", "title in the other tab");
-    await other.hover(".conversation");
-    await other.click(".conversation .menu > summary");
-    await other.click(".menu-items >> text=Rename");
-    await other.fill("dialog input", "Renamed elsewhere");
-    await other.keyboard.press("Enter");
-    await page.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed elsewhere");
-    await page.hover(".conversation");
-    await page.click(".conversation .menu > summary");
-    await page.click(".menu-items >> text=Rename");
-    await page.fill("dialog input", "Renamed");
-    await page.keyboard.press("Enter");
-    await other.waitForFunction(() => document.querySelector(".header-title")?.textContent === "Renamed");
+    await rename(other, "Renamed elsewhere");
+    await page.waitForFunction(isCalled, "Renamed elsewhere");
+    await rename(page, "Renamed");
+    await other.waitForFunction(isCalled, "Renamed");
     await other.close();
   });
 
@@ -262,18 +287,11 @@ export async function conversations(checks, app) {
       };
       globalThis.mend = () => (IDBObjectStore.prototype.put = put);
     });
-    const rename = async (title) => {
-      await page.hover(".conversation");
-      await page.click(".conversation .menu > summary");
-      await page.click(".menu-items >> text=Rename");
-      await page.fill("dialog input", title);
-      await page.keyboard.press("Enter");
-    };
-    await rename("Not kept");
+    await rename(page, "Not kept");
     await page.waitForSelector(".notice >> text=Not saved: the browser has no more room");
     await app.shot("chat-unsaved");
     await page.evaluate(() => void globalThis.mend());
-    await rename("Renamed");
+    await rename(page, "Renamed");
     await page.waitForFunction(() => ![...document.querySelectorAll(".notice")].some(({ textContent }) => textContent.includes("Not saved")));
     await page.reload();
     await page.waitForSelector(".conversation-title >> text=Renamed");
@@ -295,6 +313,7 @@ export async function transfer(checks, app) {
     await page.click(".conversation .menu > summary");
     await page.click(".menu-items >> text=Delete");
     await page.click("dialog >> text=Delete >> nth=-1");
+    await app.dialogClosed();
     await page.waitForSelector("text=Conversations will stand here");
     const choosing = page.waitForEvent("filechooser");
     await page.click('[aria-label="Import conversations"]');

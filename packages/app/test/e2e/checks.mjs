@@ -1,5 +1,10 @@
 // Counts checks: one line for each, what went wrong beneath it, and the sum at the end.
 
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Milliseconds for what a page does by itself, on a machine that is busy with other things as well. */
+export const SOON = 60_000;
+
 export class Checks {
   passed = 0;
   failed = 0;
@@ -47,4 +52,17 @@ export function assert(condition, message) {
 export function equal(found, expected, what = "value") {
   const [a, b] = [JSON.stringify(found), JSON.stringify(expected)];
   assert(a === b, `${what}: ${a} was found; ${b} was expected`);
+}
+
+/** Runs assertions again until they hold: what they look at comes about in its own time. */
+export async function eventually(body) {
+  for (const end = Date.now() + SOON; ; await sleep(50)) {
+    try {
+      return await body();
+    } catch (error) {
+      if (Date.now() > end) {
+        throw error;
+      }
+    }
+  }
 }

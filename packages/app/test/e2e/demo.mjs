@@ -2,8 +2,8 @@
 // there again without a network.
 
 import { App } from "./app.mjs";
-import { faultsOf } from "./access.mjs";
-import { assert, equal } from "./checks.mjs";
+import { faultsOf, settled } from "./access.mjs";
+import { assert, equal, eventually } from "./checks.mjs";
 import { equalTroubles } from "./models.mjs";
 
 const TITLE = "Demo model, 16 MB, answers questions about rullama";
@@ -75,7 +75,7 @@ export async function firstStart(checks, browser, origin) {
   await checks.check("without thinking it is right as well", async () => {
     await page.click('[aria-label="Settings"]');
     await page.click('[data-setting="think"]');
-    await page.keyboard.press("Escape");
+    await app.leaveDialog();
     await page.click(".sidebar >> text=New chat");
     await app.ask("What is 7 + 5?");
     assert(/\b12\b/.test(await said(app)), await said(app));
@@ -85,8 +85,10 @@ export async function firstStart(checks, browser, origin) {
   await checks.check("the Models page has one row for it, at the top, with what can be done with it", async () => {
     await app.go("#/models");
     await page.waitForSelector("text=On this server");
-    const row = await page.locator('[aria-label="Demo model"] li').innerText();
-    assert(row.includes(TITLE) && row.includes("In use"), row);
+    await eventually(async () => {
+      const row = await page.locator('[aria-label="Demo model"] li').innerText();
+      assert(row.includes(TITLE) && row.includes("In use"), row);
+    });
     assert(await page.locator('[aria-label="Delete Demo model"]').isVisible(), "it cannot be deleted");
     const { models } = await page.evaluate(async () => (await fetch("api/models")).json());
     assert(models.some(({ name }) => name === "demo.gguf"), "the server has none that could show twice");
@@ -101,18 +103,14 @@ export async function firstStart(checks, browser, origin) {
 
 /** What only Playwright can cut or resize. */
 export async function firstStartAgain(checks, app) {
-  const { page, context } = app;
+  const { page } = app;
   await checks.check("at the next visit the demo model answers without a network", async () => {
-    await page.evaluate(() => navigator.serviceWorker.ready);
-    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-    await context.setOffline(true);
     await app.go("#/");
-    await page.reload();
-    await page.waitForSelector(".welcome >> text=Demo model");
-    await app.ask("What is 2 + 2?");
-    assert(/\b4\b/.test(await said(app)), await said(app));
-    await context.setOffline(false);
-    app.troubles = app.troubles.filter((trouble) => !/ERR_INTERNET_DISCONNECTED/.test(trouble));
+    await app.withoutNetwork(async () => {
+      await page.waitForSelector(".welcome >> text=Demo model");
+      await app.ask("What is 2 + 2?");
+      assert(/\b4\b/.test(await said(app)), await said(app));
+    });
   });
 
   await checks.check("labels, contrast and width of the first start and of the demo model, wide and on a phone", async () => {
@@ -121,7 +119,7 @@ export async function firstStartAgain(checks, app) {
         for (const colorScheme of ["light", "dark"]) {
           await page.setViewportSize(viewport);
           await page.emulateMedia({ colorScheme });
-          await page.waitForTimeout(300);
+          await settled(page);
           await app.shot(`view-${name}-${size}-${colorScheme}`);
           equal(await faultsOf(page), [], `faults of ${name}, ${size}, ${colorScheme}`);
         }
@@ -129,8 +127,11 @@ export async function firstStartAgain(checks, app) {
       await page.setViewportSize({ width: 1200, height: 800 });
     };
     await page.click(".sidebar >> text=New chat");
+    await page.waitForSelector(".welcome >> text=Ask about rullama");
     await look("demo-ready");
     await app.go("#/models");
+    await page.waitForSelector("text=On this server");
+    await page.waitForSelector('[aria-label="Delete Demo model"]');
     await look("models-demo");
     // Deleted, it is as if nobody had been here.
     await page.click('[aria-label="Delete Demo model"]');
@@ -165,5 +166,36 @@ export async function demoWithoutStore(checks, browser, server) {
     assert(/\b12\b/.test(await said(app)), await said(app));
   });
   await equalTroubles(checks, app, "without a store");
+  await app.close();
+}
+
+/** A connection that breaks in the middle of the model, and does not come back for longer than the store tries by itself. */
+export async function demoInterrupted(checks, browser, server) {
+  const app = await App.open(browser, server.origin, { settings: SETTINGS });
+  const { page } = app;
+  const fetched = () => server.requests.filter(({ path }) => path.endsWith(".gguf")).map(({ range }) => range);
+  await checks.check("a first download of the demo model that breaks off is told in words", async () => {
+    Object.assign(server.behaviour, { ranges: true, pause: 20, cut: 8e6 });
+    server.requests.length = 0;
+    await page.click("text=Load the demo model");
+    await page.waitForSelector('.error-box[data-code="source.connection"]', { timeout: app.patience });
+    const text = await page.locator(".error-box").innerText();
+    assert(text.includes("The server cannot be reached") && text.includes("What has been stored is kept and can be resumed"), text);
+    equal(fetched()[0], "bytes=0-", "what was asked for first");
+    await app.shot("demo-interrupted");
+  });
+
+  await checks.check("the next press goes on where it stopped, and fetches nothing twice", async () => {
+    // Each try asked for what was missing then; after the last, nothing more came.
+    const missing = fetched().at(-1);
+    assert(Number(/^bytes=(\d+)-$/.exec(missing)?.[1]) > 0, `nothing was stored: ${missing}`);
+    Object.assign(server.behaviour, { pause: 0, cut: Infinity });
+    server.requests.length = 0;
+    await page.click(".error-box >> text=Try again");
+    await app.ready();
+    equal(fetched(), [missing], "what was asked for");
+    equal(await page.locator(".model-chip").innerText(), "Demo model", "model");
+  });
+  Object.assign(server.behaviour, { ranges: false, pause: 0, cut: Infinity });
   await app.close();
 }

@@ -1,16 +1,18 @@
 // The Device page: facts, self-test, benchmark, its result as a file and to the server.
 
 import { readFile } from "node:fs/promises";
-import { assert, equal } from "./checks.mjs";
+import { assert, equal, eventually } from "./checks.mjs";
 
 export async function device(checks, app, rullama) {
   const { page } = app;
   await checks.check("the Device page shows what the browser and the engine say", async () => {
     await app.go("#/device");
-    const text = await page.locator("section.page").innerText();
-    for (const word of ["Largest buffer", "Half precision", "The self-test passed", "gemma4", "512 of"]) {
-      assert(text.includes(word), `"${word}" is missing in ${text}`);
-    }
+    await eventually(async () => {
+      const text = await page.locator("section.page").innerText();
+      for (const word of ["Largest buffer", "Half precision", "The self-test passed", "gemma4", "512 of"]) {
+        assert(text.includes(word), `"${word}" is missing in ${text}`);
+      }
+    });
     await app.shot("device");
   });
 
@@ -46,6 +48,7 @@ export async function device(checks, app, rullama) {
   await checks.check("the result goes to the server only after a yes", async () => {
     await page.click("text=Send to this server");
     await page.click("dialog >> text=Cancel");
+    await app.dialogClosed();
     equal(await rullama.logs("benchmark"), [], "logs after a no");
     await page.click("text=Send to this server");
     await page.click("dialog >> text=Send >> nth=-1");

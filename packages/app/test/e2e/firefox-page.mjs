@@ -23,6 +23,13 @@ const FIND = `(selector) => {
   }
   return [...new Set(found)];
 }`;
+/** In the page: whether a press in the middle of an element would be one of it, and not of a dialog over it or of nothing. */
+const HIT = `(element) => {
+  element.scrollIntoView({ block: "nearest", inline: "nearest" });
+  const { left, top, width, height } = element.getBoundingClientRect();
+  const hit = document.elementFromPoint(left + width / 2, top + height / 2);
+  return element.contains(hit);
+}`;
 const VISIBLE = "(element) => element.checkVisibility({ visibilityProperty: true }) && element.getBoundingClientRect().width > 0";
 
 export class FirefoxBrowser {
@@ -62,6 +69,7 @@ class FirefoxContext {
 
   async newPage() {
     const page = await this.#context.newPage();
+    page.setDefaultTimeout(this.#timeout);
     if (this.#viewport) {
       await page.setViewport(this.#viewport);
     }
@@ -107,13 +115,8 @@ class FirefoxPage {
     return this.#page.evaluateOnNewDocument(script, argument);
   }
 
-  /** A change of the part after `#` loads nothing, and nothing says when it is done. */
-  async goto(url) {
-    if (this.url().split("#")[0] === url.split("#")[0]) {
-      await this.#page.evaluate((to) => void (location.href = to), url);
-    } else {
-      await this.#page.goto(url);
-    }
+  goto(url) {
+    return this.#page.goto(url);
   }
 
   reload() {
@@ -130,10 +133,6 @@ class FirefoxPage {
 
   screenshot(options) {
     return this.#page.screenshot(options);
-  }
-
-  waitForTimeout(milliseconds) {
-    return sleep(milliseconds);
   }
 
   evaluate(body, argument) {
@@ -153,7 +152,7 @@ class FirefoxPage {
     if (state === "detached") {
       await this.#until(() => this.#ask(selector, "(found) => found.length === 0"), timeout, () => `no ${selector}`);
     } else {
-      await this.#element(selector, timeout);
+      await this.#element(selector, { timeout });
     }
   }
 
@@ -162,7 +161,7 @@ class FirefoxPage {
   }
 
   async click(selector) {
-    const element = await this.#element(selector);
+    const element = await this.#element(selector, { is: HIT });
     await element.click();
     await element.dispose();
   }
@@ -223,11 +222,11 @@ class FirefoxPage {
     return this.#page.evaluate(`(${body})((${FIND})(${JSON.stringify(selector)}))`);
   }
 
-  /** The first element of a selector that can be seen, when there is one. */
-  async #element(selector, timeout = this.#timeout) {
+  /** The first element of a selector that can be seen, when there is one, and is what else it has to be. */
+  async #element(selector, { timeout = this.#timeout, is = "() => true" } = {}) {
     let element;
     const look = async () => {
-      const handle = await this.#page.evaluateHandle(`(${FIND})(${JSON.stringify(selector)}).find(${VISIBLE}) ?? null`);
+      const handle = await this.#page.evaluateHandle(`[(${FIND})(${JSON.stringify(selector)}).find(${VISIBLE})].find((one) => one && (${is})(one)) ?? null`);
       element = handle.asElement();
       return element;
     };

@@ -53,8 +53,8 @@ export async function markdown(checks, app) {
   });
 
   await checks.check("code is copied by its button", async () => {
-    await page.click(".code-block .copy");
-    await page.waitForSelector(".copy >> text=Copied");
+    // It says so for a moment only, which is not to be missed.
+    await Promise.all([page.waitForSelector(".copy >> text=Copied"), page.click(".code-block .copy")]);
     const text = await page.evaluate(() => navigator.clipboard.readText());
     assert(text === "def strength(wavelength):\n    return 1 / wavelength ** 4", text);
   });

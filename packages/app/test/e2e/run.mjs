@@ -12,7 +12,7 @@ import { everyView, keyboard, touch } from "./access.mjs";
 import { App } from "./app.mjs";
 import { chatting, conversations, transfer } from "./chat.mjs";
 import { Checks } from "./checks.mjs";
-import { demoWithoutStore, firstStart, firstStartAgain } from "./demo.mjs";
+import { demoInterrupted, demoWithoutStore, firstStart, firstStartAgain } from "./demo.mjs";
 import { device } from "./device.mjs";
 import { FirefoxBrowser } from "./firefox-page.mjs";
 import { markdown } from "./markdown.mjs";
@@ -55,6 +55,7 @@ async function inChromium() {
   await equalTroubles(checks, first, "at first start");
   await first.close();
   await demoWithoutStore(checks, browser, server);
+  await demoInterrupted(checks, browser, server);
   const app = await App.open(browser, rullama.origin, { before: holdWorker });
   await fromServer(checks, app);
   await chatting(checks, app);
@@ -93,6 +94,7 @@ async function inFirefox() {
   const first = await firstStart(checks, browser, rullama.origin);
   await equalTroubles(checks, first, "at first start");
   await first.close();
+  await demoInterrupted(checks, browser, server);
   const app = await App.open(browser, rullama.origin, { before: holdWorker });
   await fromServer(checks, app);
   await chatting(checks, app);

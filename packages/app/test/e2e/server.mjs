@@ -22,13 +22,14 @@ const TYPES = {
 
 /**
  * Starts the server. `requests` is what it was asked; `logs` what was sent to it. `behaviour` changes how it answers: `api` whether
- * it has a model to offer and a log, `pause` milliseconds before each piece of a model, `pieces` bytes of one, `newer` whether the
- * app is another version than it was, `silent` whether it says nothing.
+ * it has a model to offer and a log, `ranges` whether the app's own model can be had in parts as well, `pause` milliseconds before
+ * each piece of a model, `pieces` bytes of one, `cut` the byte of a model before which every connection breaks, `newer` whether
+ * the app is another version than it was, `silent` whether it says nothing.
  */
 export async function serve() {
   const requests = [];
   const logs = [];
-  const behaviour = { api: false, pause: 0, pieces: 256 * 1024, newer: false, silent: false };
+  const behaviour = { api: false, ranges: false, pause: 0, pieces: 256 * 1024, cut: Infinity, newer: false, silent: false };
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => {
       response.writeHead(404, { "content-type": "text/plain" });
@@ -49,6 +50,9 @@ export async function serve() {
       return sendModel(join(MODELS, normalize(pathname.slice("/models".length))), request, response);
     }
     const path = normalize(pathname === "/" ? "/index.html" : pathname);
+    if (behaviour.ranges && path.endsWith(".gguf")) {
+      return sendModel(join(DIST, path), request, response);
+    }
     const file = await readFile(join(DIST, path));
     const body = behaviour.newer && path === "/service-worker.js" ? Buffer.from(String(file).replace('VERSION="', 'VERSION="newer-')) : file;
     const type = TYPES[extname(path)] ?? "application/octet-stream";
@@ -89,6 +93,10 @@ export async function serve() {
     for (let at = 0; at < body.length && !response.destroyed; at += behaviour.pieces) {
       if (behaviour.pause > 0) {
         await new Promise((resolve) => setTimeout(resolve, behaviour.pause));
+      }
+      if (first + at >= behaviour.cut) {
+        response.destroy();
+        return;
       }
       response.write(body.subarray(at, at + behaviour.pieces));
     }

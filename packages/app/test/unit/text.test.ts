@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { depths, summarise, ticks } from "../../src/device/statistics";
+import { stageFacts, type Stage, type StageName } from "../../src/model/stages";
 import { outdated, route } from "../../src/offline/routes";
 import { correction, DEFAULTS, FIELDS, readNumber, readSettings, restoreSettings, storedSettings, type NumberField } from "../../src/state/settings";
 import { KNOWN_CODES, explain } from "../../src/text/errors";
@@ -50,23 +51,72 @@ describe("the speed of a download", () => {
   test("is that of the last seconds", () => {
     const rate = new Rate();
     rate.add(0, 0);
-    expect(rate.bytesPerSecond).toBeUndefined();
+    expect(rate.bytesPerSecond(0)).toBeUndefined();
     rate.add(1000, 1000);
-    expect(rate.bytesPerSecond).toBe(1000);
+    expect(rate.bytesPerSecond(1000)).toBe(1000);
     for (let second = 2; second <= 20; second++) {
       rate.add(1000 + (second - 1) * 5000, second * 1000);
     }
-    expect(rate.bytesPerSecond).toBe(5000);
-    expect(rate.secondsLeft(1000 + 19 * 5000 + 10_000)).toBe(2);
+    expect(rate.bytesPerSecond(20_000)).toBe(5000);
+    expect(rate.secondsLeft(1000 + 19 * 5000 + 10_000, 20_000)).toBe(2);
     rate.add(0, 21_000);
-    expect(rate.bytesPerSecond).toBeUndefined();
+    expect(rate.bytesPerSecond(21_000)).toBeUndefined();
   });
 
   test("of nothing tells no time", () => {
     const rate = new Rate();
     rate.add(5, 0);
     rate.add(5, 1000);
-    expect(rate.secondsLeft(10)).toBeUndefined();
+    rate.add(5, 2000);
+    expect(rate.secondsLeft(10, 2000)).toBeUndefined();
+  });
+
+  test("is not known in a halt, nor from what was before it", () => {
+    const rate = new Rate();
+    [0, 1, 2, 3].forEach((second) => rate.add(second * 1000, second * 1000));
+    expect([rate.bytesPerSecond(5000), rate.secondsLeft(5000, 5000)]).toEqual([1000, 2]);
+    expect([rate.bytesPerSecond(7000), rate.secondsLeft(5000, 7000)]).toEqual([undefined, undefined]);
+    rate.add(3001, 60_000);
+    expect(rate.bytesPerSecond(60_000)).toBeUndefined();
+  });
+
+  test("that comes in fits and starts tells no time", () => {
+    const rate = new Rate();
+    for (const [loaded, time] of [[0, 0], [1000, 100], [2000, 200], [3000, 2800]] as const) {
+      rate.add(loaded, time);
+    }
+    expect(rate.bytesPerSecond(2800)).toBeCloseTo(1071, 0);
+    expect(rate.secondsLeft(1e9, 2800)).toBeUndefined();
+  });
+});
+
+describe("what is said of a stage", () => {
+  /** A stage that came this far within seconds, at 1 MB/s. */
+  function stageAt(name: StageName, seconds: number, total: number): Stage {
+    const rate = new Rate();
+    for (let second = 0; second <= seconds; second++) {
+      rate.add(second * 1e6, second * 1000);
+    }
+    return { name, loaded: seconds * 1e6, total, rate };
+  }
+
+  test("of bytes: how many, how fast, how long still", () => {
+    expect(stageFacts(stageAt("fetch", 4, 34e6), 4000)).toBe("4.0 MB of 34.0 MB · 1.0 MB/s · 30 seconds left");
+    expect(stageFacts(stageAt("download", 4, 0), 4000)).toBe("4.0 MB · 1.0 MB/s");
+    expect(stageFacts(stageAt("upload", 4, 4e6), 4000)).toBe("4.0 MB of 4.0 MB");
+  });
+
+  test("while kernels are made between two bytes, no time is told", () => {
+    const stage = stageAt("upload", 4, 34e6);
+    expect(stageFacts(stage, 34_000)).toBe("4.0 MB of 34.0 MB");
+    stage.rate.add(stage.loaded, 34_000);
+    expect(stageFacts(stage, 34_000)).toBe("4.0 MB of 34.0 MB");
+  });
+
+  test("of kernels: only how many", () => {
+    const rate = new Rate();
+    [0, 20_000, 40_000].forEach((time, made) => rate.add(made, time));
+    expect(stageFacts({ name: "compile", loaded: 1, total: 2, rate }, 20_000)).toBe("1 of 2");
   });
 });
 
