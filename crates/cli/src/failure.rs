@@ -6,7 +6,7 @@ use rullama_chat::ChatError;
 use rullama_convert::ConvertError;
 use rullama_engine::{EngineError, OptionError};
 use rullama_gemma::GemmaError;
-use rullama_gguf::{HeaderError, ModelError, SourceError, chain, ollama::StoreError};
+use rullama_gguf::{HeaderError, ModelError, SourceError, error_chain, ollama::StoreError};
 use rullama_gpu::{Bound, GpuError};
 use rullama_tokenizer::TokenizerError;
 
@@ -69,7 +69,7 @@ impl Failure {
 
     /// A failure from a library's error, with what to do about it.
     fn of(error: impl Error + 'static, hint: Option<String>) -> Self {
-        Self { hint, ..Self::new(chain(&error)) }
+        Self { hint, ..Self::new(error_chain(&error)) }
     }
 
     /// A failure of the GPU, with what to do about it.
@@ -99,7 +99,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;
         if let Some(cause) = &self.cause {
-            write!(f, ": {}", chain(cause.as_ref()))?;
+            write!(f, ": {}", error_chain(cause.as_ref()))?;
         }
         writeln!(f)?;
         let hints: Vec<&str> = self.hint.as_deref().into_iter().chain(self.backend_hint).collect();

@@ -22,12 +22,3 @@ pub(crate) fn variant(model: &Model) -> &'static str {
 pub(crate) fn parameters(model: &Model) -> u64 {
     model.tensors().fold(0, |sum: u64, tensor| sum.saturating_add(tensor.shape.values()))
 }
-
-/// What a file has besides text: what makes soft tokens of images, and of sound.
-pub(crate) fn towers(model: &Model) -> Vec<&'static str> {
-    let has = |prefix| model.tensors().any(|tensor| tensor.name.starts_with(prefix));
-    [("v.", "vision"), ("a.", "audio")]
-        .into_iter()
-        .filter_map(|(prefix, name)| has(prefix).then_some(name))
-        .collect()
-}

@@ -7,7 +7,7 @@ mod common;
 use std::{fs, path::Path};
 
 use common::{names, program};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn success(arguments: &[&str], folder: &Path) -> String {
     common::success(program(arguments).current_dir(folder), "")
@@ -103,5 +103,22 @@ fn what_is_no_file_is_not_replaced() {
         success(&["synth", "tiny-12b", "link.gguf", "--format", "q8_0", "--vocab", "512"], folder);
         assert!(folder.join("link.gguf").is_symlink());
         assert!(fs::metadata(folder.join("models/real.gguf")).unwrap().len() > 1_000_000);
+    }
+}
+
+/// 12B has no towers: it projects images and sound directly. 31B does not hear.
+#[test]
+fn inspect_tells_what_a_model_takes_besides_text() {
+    let folder = tempfile::tempdir().unwrap();
+    for (preset, expected) in [
+        ("tiny-e2b", json!(["vision", "audio"])),
+        ("tiny-12b", json!(["vision", "audio"])),
+        ("tiny-31b", json!(["vision"])),
+    ] {
+        let file = format!("{preset}.gguf");
+        success(&["synth", preset, &file, "--towers", "--vocab", "512"], folder.path());
+        let report: Value =
+            serde_json::from_str(&success(&["inspect", &file, "--json"], folder.path())).unwrap();
+        assert_eq!(report["towers"], expected, "{preset}");
     }
 }

@@ -62,3 +62,8 @@ pub(crate) fn scale_of(name: &str) -> Option<String> {
 pub(crate) fn of_layer(layer: u32, name: &str) -> String {
     format!("blk.{layer}.{name}")
 }
+
+/// How the names of what makes soft tokens of images begin: a tower, or a projection where there is none.
+pub(crate) const VISION: [&str; 2] = ["v.", "mm.input_projection"];
+/// The same of sound.
+pub(crate) const AUDIO: [&str; 2] = ["a.", "mm.a."];

@@ -70,7 +70,7 @@ mod split;
 mod value;
 mod writer;
 
-pub use error::{HeaderError, MetadataError, ModelError, SourceError, WriteError, chain};
+pub use error::{HeaderError, MetadataError, ModelError, SourceError, WriteError, error_chain};
 pub use format::{Format, FormatError};
 pub use header::{Header, Shape, Tensor};
 pub use metadata::Metadata;

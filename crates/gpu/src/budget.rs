@@ -30,6 +30,11 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// What the first conversation takes beside the weights.
+    pub(crate) fn conversation(&self) -> u64 {
+        self.caches + self.scratch + self.staging
+    }
+
     /// All of it together.
     pub fn total(&self) -> u64 {
         self.weights + self.caches + self.scratch + self.staging

@@ -56,7 +56,7 @@ impl Asked<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            let conversation = draft.budget.caches + draft.budget.scratch;
+            let conversation = draft.budget.conversation();
             match Resident::upload(self.gpu, self.model, &draft.manifest, conversation, progress).await {
                 Err(error @ GpuError::OutOfMemory { .. }) => refused = Some(error),
                 uploaded => return Ok((draft, uploaded?)),

@@ -41,7 +41,10 @@ impl ByteSource for Blank {
                 return Err(SourceError::OutOfRange { name: self.name().to_owned(), range, len: self.len });
             }
             let mut bytes = vec![0; (range.end - range.start) as usize];
-            let known = self.header.get(range.start as usize..).unwrap_or_default();
+            let known = usize::try_from(range.start)
+                .ok()
+                .and_then(|start| self.header.get(start..))
+                .unwrap_or_default();
             let known = &known[..known.len().min(bytes.len())];
             bytes[..known.len()].copy_from_slice(known);
             Ok(bytes)

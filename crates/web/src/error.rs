@@ -4,7 +4,7 @@ use std::{cell::RefCell, error::Error, rc::Rc};
 
 use rullama_chat::ChatError;
 use rullama_engine::{EngineError, OptionError};
-use rullama_gguf::{ModelError, SourceError, chain};
+use rullama_gguf::{ModelError, SourceError, error_chain};
 use rullama_gpu::GpuError;
 use rullama_tokenizer::TokenizerError;
 use wasm_bindgen::JsValue;
@@ -91,7 +91,7 @@ impl Thrown {
 
 /// The error for JavaScript, of what reads no bytes.
 pub(crate) fn failure(error: impl Coded) -> Failure {
-    let failure = plain(error.stable_code(), &chain(&error));
+    let failure = plain(error.stable_code(), &error_chain(&error));
     for (name, value) in error.details() {
         set(&failure, name, &value.into());
     }

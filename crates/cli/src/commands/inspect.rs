@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rullama_gemma::Medium;
 use rullama_gguf::{Array, Model, Value};
 use serde_json::{Map, Value as Json, json};
 
@@ -102,7 +103,7 @@ impl Report {
             tensor_bytes: model.tensors().fold(0, |sum: u64, tensor| sum.saturating_add(tensor.bytes)),
             context_length: number("context_length"),
             layers: number("block_count"),
-            towers: family::towers(model),
+            towers: Medium::of(model).into_iter().map(Medium::as_str).collect(),
             name: text("general.name").unwrap_or_else(|| opened.name.clone()),
             formats,
             tensors: model.tensors().count() as u64,

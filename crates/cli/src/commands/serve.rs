@@ -89,7 +89,9 @@ async fn catalogue(arguments: &ServeArguments, demo: Option<&Path>) -> Result<Ca
     if let Some(path) = demo {
         let advise = |failure: Failure| failure.hint("that is the demo model; --no-demo serves without it");
         let demo = ModelFile::read(path).await.map_err(advise)?.with_digest();
-        files.extend(Some(demo).filter(|demo| !names.contains(&demo.name)));
+        if !names.contains(&demo.name) {
+            files.push(demo);
+        }
     }
     let stores: Vec<Store> = arguments.models.iter().map(Store::new).collect();
     for store in &stores {

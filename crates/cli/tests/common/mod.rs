@@ -42,6 +42,7 @@ pub(crate) fn json_of(command: &mut Command, input: impl AsRef<[u8]>) -> Value {
 /// The exit status of a command that must fail, and what it says.
 pub(crate) fn failure(command: &mut Command) -> (i32, String) {
     let output = run(command, "");
+    assert!(!output.status.success(), "{command:?} succeeds");
     assert!(output.stdout.is_empty(), "{command:?} prints although it fails");
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }

@@ -18,7 +18,7 @@ pub use source::SourceError;
 pub use write::WriteError;
 
 /// An error with everything below it, in one line. The outer layer rarely names the cause.
-pub fn chain(error: &dyn Error) -> String {
+pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

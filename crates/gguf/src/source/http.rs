@@ -9,7 +9,7 @@ use std::{ops::Range, sync::Once, time::Duration};
 use reqwest::{Client, Response, StatusCode, header};
 
 use super::{ByteSource, ReadFuture, buffer, span};
-use crate::{SourceError, chain};
+use crate::{SourceError, error_chain};
 
 /// How often one read may break without any byte arriving in between before it is given up.
 const ATTEMPTS: u32 = 5;
@@ -38,7 +38,7 @@ impl HttpSource {
         let url = url.into();
         let client = client().map_err(|error| SourceError::Other {
             name: url.clone(),
-            reason: format!("the HTTP client cannot be set up: {}", chain(&error)),
+            reason: format!("the HTTP client cannot be set up: {}", error_chain(&error)),
         })?;
         let mut source = Self { url, client, len: 0, first_pause };
         source.len = source.length().await?;
@@ -83,7 +83,7 @@ impl HttpSource {
             .send()
             .await
             .map_err(|error| {
-                let reason = chain(&error);
+                let reason = error_chain(&error);
                 if error.is_builder() || error.is_redirect() {
                     return Failure::Final(SourceError::Other { name: self.url.clone(), reason });
                 }
@@ -148,7 +148,7 @@ impl HttpSource {
                 }
                 Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
                 Ok(None) => break,
-                Err(error) => return Err(Failure::Passing(chain(&error))),
+                Err(error) => return Err(Failure::Passing(error_chain(&error))),
             }
         }
         if bytes.len() == before {

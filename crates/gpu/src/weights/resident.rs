@@ -119,17 +119,18 @@ impl Resident {
 
 /// Whether there are so many bytes left: takes them and gives them back.
 async fn find_room(gpu: &Gpu, bytes: u64) -> Result<(), GpuError> {
+    /// No larger than what conversations ask for at once: some GPUs have room for that where they have none for more.
+    const PIECE: u64 = 64 << 20;
     let what = "the first conversation";
     let mut left = bytes;
-    let (mut room, mut unknown) = (Vec::new(), Vec::new());
-    while left > 0 {
-        let piece = left.min(gpu.largest_binding());
+    let (mut room, mut unknown, mut found) = (Vec::new(), Vec::new(), Ok(()));
+    while left > 0 && found.is_ok() {
+        let piece = left.min(PIECE);
         let (buffer, outcome) = gpu.allocate(what, bytes, || gpu.storage(what, piece));
-        room.push(buffer?);
-        unknown.push(outcome);
+        room.push(buffer.expect("WebGPU guarantees larger bindings"));
+        found = outcome.now().map(|outcome| unknown.extend(outcome));
         left -= piece;
     }
-    let mut found = Ok(());
     for outcome in unknown {
         found = found.and(outcome.known().await);
     }

@@ -113,8 +113,9 @@ fn rounded_caches() {
             }
         }
     }
-    // A head that is no whole number of words in halves.
+    // A head that is no whole number of words in halves, and one too wide for the fast kernels.
     check(&gpus, Layer::new(2, 1, 20, None), CacheFormat::F16);
+    check(&gpus, Layer::new(2, 1, 1024, None), CacheFormat::Q8);
 }
 
 /// Keys that serve as values, weights that cannot be stacked, and the last row alone.

@@ -4,9 +4,9 @@
 //              lane scores one key, then all lanes add the tile's values to what they have so far, which shrinks
 //              whenever a larger score comes. Where there are more lanes than pairs of columns, several share a pair
 //              and take turns at the keys; their sums are added up in the end.
-// Reads        q [rows, heads · 2 · pairs], keys, values [capacity, kv_heads · 2 · pairs]        Writes   y, as q
+// Reads        q [rows, heads · 2 · pairs], keys, values [capacity, kv_heads] of heads        Writes   y, as q
 // Slots        cache: load_key, load_value
-// Constants    LANES, PAIRS (pairs of columns that a lane may have to add up)
+// Constants    LANES, PAIRS (pairs of columns that a lane may have to add up); in q8 also HEAD_WIDTH, HEAD_VECTORS
 
 struct Params {
     heads: u32,

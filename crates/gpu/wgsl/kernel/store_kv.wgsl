@@ -3,7 +3,7 @@
 // Work split   one invocation stores UNIT columns (x) of one row (y).
 // Reads        k, v [rows, units · UNIT]        Writes   keys, values [capacity, units] of units
 // Slots        cache: store_key, store_value
-// Constants    LANES, UNIT (columns that are stored together)
+// Constants    LANES, UNIT (columns that are stored together); in q8 also HEAD_VECTORS
 
 struct Params { units: u32, capacity: u32 }
 

@@ -62,7 +62,7 @@ export class MessageView {
     this.element.dataset.state = state;
     this.element.setAttribute("aria-busy", String(state === "writing"));
     // Made anew only where something is different: a button under a finger, or one with focus, is to stay.
-    const made = JSON.stringify([state, error, place]);
+    const made = JSON.stringify([state, error, place, facts(this.message)]);
     if (made !== this.#made) {
       this.#made = made;
       this.#showFooter();

@@ -75,6 +75,9 @@ export function openSwitcher(library: Library, go: SwitcherNavigation): void {
   const { dialog, result } = openDialog("Go to", () => [input, list], { class: "switcher" });
   open = dialog;
   void result.then(() => {
+    if (open === dialog) {
+      open = undefined;
+    }
     // Not before: while the dialog is open, nothing else takes focus.
     chosen?.();
   });

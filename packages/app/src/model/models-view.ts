@@ -8,7 +8,7 @@ import { errorBox } from "../ui/error-box";
 import { notifyError } from "../ui/notices";
 import { DEMO_NAME, isDemo, isServedDemo } from "./demo";
 import { demoRow } from "./demo-row";
-import type { Failure, ModelChoice, ModelHost } from "./host";
+import type { Failure, HostState, ModelChoice, ModelHost } from "./host";
 import { loadSteps } from "./load-steps";
 import { groupStored, type StoredGroup } from "./parts";
 import { progressPanel } from "./progress-panel";
@@ -33,8 +33,10 @@ export class ModelsView {
   readonly #beginning = make("div");
   /** Whether there is any but the demo model. Taken for granted until the store has said otherwise. */
   #anyStored = true;
-  /** How often the store was looked at. */
-  #looks = 0;
+  /** The number of the latest look at the store. */
+  #look = 0;
+  /** The loading whose progress is shown. */
+  #loading: HostState | undefined;
   readonly #address: HTMLInputElement;
   readonly #keepAddress: HTMLInputElement;
   readonly #keepFile: HTMLInputElement;
@@ -94,6 +96,11 @@ export class ModelsView {
   #showNow(): void {
     const host = this.#host;
     const { state } = host;
+    if (state === this.#loading) {
+      // Its panel follows by itself, and the button in it is not to go away under a finger.
+      return;
+    }
+    this.#loading = state.kind === "busy" ? state : undefined;
     switch (state.kind) {
       case "empty":
         return refill(this.#now);
@@ -147,11 +154,12 @@ export class ModelsView {
       refill(this.#demo, demoRow(undefined, this.#rowOptions));
       return refill(this.#stored, make("p", { class: "card muted" }, "This browser keeps no files here, as in a private window. Models can be used, but not stored."));
     }
+    const look = ++this.#look;
+    // Whoever looks later knows better.
+    const isLatest = () => look === this.#look;
     try {
-      const look = ++this.#looks;
       const [files, space] = await Promise.all([store.list(), store.estimate()]);
-      if (look !== this.#looks) {
-        // Somebody looked later, and knows better.
+      if (!isLatest()) {
         return;
       }
       const all = groupStored(files);
@@ -173,7 +181,9 @@ export class ModelsView {
           ),
       );
     } catch (error) {
-      notifyError(error);
+      if (isLatest()) {
+        notifyError(error);
+      }
     }
   }
 

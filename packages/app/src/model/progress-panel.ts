@@ -14,7 +14,7 @@ const TITLES: Record<StageName, string> = {
   compile: "Preparing kernels",
 };
 
-/** A panel that follows the host as long as it is on the page. */
+/** A panel that follows the host until this loading is over. */
 export function progressPanel(host: ModelHost): HTMLElement {
   const state = host.state as Extract<HostState, { kind: "busy" }>;
   const list = make("div", { class: "stages" });

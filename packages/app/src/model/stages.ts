@@ -1,6 +1,6 @@
 // The stages on the way to a model, how much of the whole way is behind, and what can be said of each.
 
-import { bytes, bytesPerSecond, count, timeLeft } from "../text/format";
+import { bytes, bytesPerSecond, timeLeft } from "../text/format";
 import type { Rate } from "../text/rate";
 import type { ModelChoice } from "./host";
 
@@ -44,8 +44,8 @@ export function shareOf(stages: readonly Stage[], planned: readonly StageName[])
 /** How far a stage is at a time; how fast and how long still, where that can be known. */
 export function stageFacts({ name, loaded, total, rate }: Stage, now: number): string {
   if (name === "compile") {
-    // Counted, not weighed: one takes as long as a hundred others.
-    return `${count(loaded)} of ${count(total)}`;
+    // It is told in a few steps, of which one may take as long as all the others.
+    return "";
   }
   if (total === 0) {
     return joined(bytes(loaded), rate.bytesPerSecond(now));

@@ -21,6 +21,9 @@ export class Rate {
   /** Notes that `loaded` bytes are there. After a halt, or with less than before, it begins anew. */
   add(loaded: number, time: number): void {
     const last = this.#samples.at(-1);
+    if (loaded === last?.loaded) {
+      return;
+    }
     if (last && (loaded < last.loaded || time - last.time > HALT)) {
       this.#samples = [];
     }

@@ -11,7 +11,7 @@ interface ButtonOptions {
   title?: string;
 }
 
-export function button(label: string, onclick: () => void, options: ButtonOptions = {}): HTMLButtonElement {
+export function button(label: Child, onclick: () => void, options: ButtonOptions = {}): HTMLButtonElement {
   const { kind = "plain", disabled = false } = options;
   const content: Child[] = [options.icon && icon(options.icon), make("span", {}, label)];
   return make(

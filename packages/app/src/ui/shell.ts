@@ -13,7 +13,7 @@ import type { ModelHost } from "../model/host";
 import { ModelsView } from "../model/models-view";
 import type { Server } from "../model/server";
 import type { Preferences } from "../state/preferences";
-import { iconButton } from "./button";
+import { button, iconButton } from "./button";
 import { make, refill } from "./dom";
 import { noticeRegions, notify, notifyError } from "./notices";
 
@@ -40,7 +40,7 @@ export class Shell {
   readonly #model = make(
     "span",
     { class: "header-model" },
-    make("button", { type: "button", class: "button quiet model-chip", title: "Models", onclick: () => this.#to("#/models") }, this.#chip),
+    button(this.#chip, () => this.#to("#/models"), { kind: "quiet", class: "model-chip", title: "Models" }),
   );
   readonly #frame: HTMLElement;
   readonly #menu: HTMLButtonElement;

@@ -132,6 +132,7 @@ export async function chatting(checks, app) {
 
   await checks.check("buttons stay what they are while an answer comes: a press or focus is not lost", async () => {
     await page.evaluate(() => void (globalThis.copies = [...document.querySelectorAll('.message [aria-label="Copy"]')]));
+    assert(await page.evaluate(() => globalThis.copies.length > 0), "no buttons");
     await app.ask("And then?");
     equal(await page.evaluate(() => globalThis.copies.filter(({ isConnected }) => !isConnected).length), 0, "buttons made anew");
   });
