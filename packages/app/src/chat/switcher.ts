@@ -12,11 +12,9 @@ export interface SwitcherNavigation {
   openChat(id: string): void;
 }
 
-let open: HTMLDialogElement | undefined;
-
 export function openSwitcher(library: Library, go: SwitcherNavigation): void {
   // One that is closing does not count: whoever presses Ctrl+K again at once wants the next.
-  if (open?.open) {
+  if (document.querySelector("dialog.switcher[open]")) {
     return;
   }
   let at = 0;
@@ -73,11 +71,7 @@ export function openSwitcher(library: Library, go: SwitcherNavigation): void {
     }
   });
   const { dialog, result } = openDialog("Go to", () => [input, list], { class: "switcher" });
-  open = dialog;
   void result.then(() => {
-    if (open === dialog) {
-      open = undefined;
-    }
     // Not before: while the dialog is open, nothing else takes focus.
     chosen?.();
   });
