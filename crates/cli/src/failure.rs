@@ -85,10 +85,26 @@ impl Failure {
                 "leave out --context, and it is as large as it has to be; or give a larger one"
             }
             (Some(("context", _)), false) => "give a smaller --depth, --prompt or --generate",
+            // Where not even the shortest context fits, all that is measured could be shorter in vain.
+            (Some(("memory", _)), _) if self.hint.as_deref() == Some(MORE_MEMORY) => return self,
             (Some(("memory", _)), false) if memory_given => {
                 "a larger --gpu-memory, a smaller --depth or --kv q8 makes it fit"
             }
             (Some(("memory", _)), false) => "a smaller --depth or --kv q8 needs less memory",
+            _ => return self,
+        };
+        Self { hint: Some(hint.to_owned()), ..self }
+    }
+
+    /// Gives advice in the words of `parity`, where the context follows from what is compared.
+    pub(crate) fn of_comparing(self, memory_given: bool) -> Self {
+        let hint = match self.code.split_once('.') {
+            Some(("context", _)) => "give a smaller --max-tokens, or shorter --prompts",
+            Some(("memory", _)) if self.hint.as_deref() == Some(MORE_MEMORY) => return self,
+            Some(("memory", _)) if memory_given => {
+                "a larger --gpu-memory, a smaller --max-tokens, shorter --prompts or --kv q8 makes it fit"
+            }
+            Some(("memory", _)) => "a smaller --max-tokens, shorter --prompts or --kv q8 needs less memory",
             _ => return self,
         };
         Self { hint: Some(hint.to_owned()), ..self }
@@ -228,11 +244,14 @@ impl From<EngineError> for Failure {
     }
 }
 
+/// What to do where no context fits.
+const MORE_MEMORY: &str = "give a larger --gpu-memory";
+
 /// What makes a model fit that does not: only `--gpu-memory` bounds the memory beforehand.
 fn budget_hint(error: &GpuError) -> Option<String> {
     match error {
         GpuError::OutOfBudget { bound: Bound::Memory { .. }, largest_context: None, .. } => {
-            Some("give a larger --gpu-memory".to_owned())
+            Some(MORE_MEMORY.to_owned())
         }
         GpuError::OutOfBudget { bound: Bound::Memory { .. }, largest_context: Some(most), .. } => Some(
             format!("give a larger --gpu-memory, or --context {most}; --kv q8 needs less memory as well"),
@@ -389,5 +408,8 @@ mod tests {
         for (code, context_given) in [("context.too_large", true), ("memory.too_large", true), ("", false)] {
             assert_eq!(hint(code, context_given, true), "as ever");
         }
+        let hopeless = || Failure { code: "memory.too_large", ..Failure::new("").hint(MORE_MEMORY) };
+        assert_eq!(hopeless().of_measuring(false, true).hint.unwrap(), MORE_MEMORY);
+        assert_eq!(hopeless().of_comparing(true).hint.unwrap(), MORE_MEMORY);
     }
 }

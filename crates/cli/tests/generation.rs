@@ -188,6 +188,9 @@ What is the capital of France? Answer in one word.
 \"\"\"
 Hello
 there\"\"\"
+\"\"\"
+/quoted is no command\"\"\"
+\"\"\"/bye\"\"\"
 /clear
 /frobnicate
 /set verbose on
@@ -202,6 +205,7 @@ not reached
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}");
     assert_eq!(said.matches("\nParis\n").count(), 2, "{said}");
+    assert!(!said.contains("no command /quoted"), "{said}");
     for expected in [
         "/set think on|off",
         "There is no option `nonsense`",

@@ -195,6 +195,9 @@ fn speed_is_measured_on_the_cpu() {
     assert!(said.contains("GENERATE 4") && said.contains(" tok/s"), "{said}");
     let output = rullama(&[&arguments[..], &["--profile"]].concat(), &[]);
     assert_eq!(output.status.code(), Some(2));
+    let output = rullama(&["bench", &micro, "--prompt", "0", "--generate", "0"], &[]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("nothing to measure"), "{said}");
     // What is measured has to fit, and what to change is what was given.
     for (more, hint) in [
         (&["--depth", "40", "--context", "32"][..], "hint: leave out --context"),

@@ -78,6 +78,7 @@ fn respond(stream: TcpStream, answer: &dyn Fn(&str, &Value) -> Option<Value>) {
     reader.read_exact(&mut body).unwrap();
     let path = first.split(' ').nth(1).unwrap_or_default();
     let (status, text) = match answer(path, &serde_json::from_slice(&body).unwrap_or_default()) {
+        Some(value) if value.get("error").is_some() => ("404 Not Found", value.to_string()),
         Some(value) => ("200 OK", value.to_string()),
         None => ("404 Not Found", "{}".to_owned()),
     };
@@ -112,6 +113,9 @@ fn a_server_of_ollama_is_asked_for_text() {
                 assert_eq!((&body["raw"], &body["stream"]), (&json!(true), &json!(false)));
                 assert_eq!(body["options"]["temperature"], 0);
                 assert_eq!(body["options"]["num_predict"], 6);
+                // Room for the prompt and what follows it: Ollama would cut the prompt.
+                let room = body["options"]["num_ctx"].as_u64().unwrap();
+                assert!((8..64).contains(&room), "{room}");
                 Some(json!({ "response": text, "done_reason": "length", "logprobs": logprobs }))
             }
             _ => None,
@@ -200,10 +204,20 @@ fn who_is_no_such_server_is_refused() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
         assert!(output.stdout.is_empty() && error.contains(said), "{arguments:?}: {error}");
     };
-    refuse(&["--against", &stranger], 1, "neither as Ollama nor as llama.cpp");
+    refuse(&["--against", &stranger], 1, "neither as Ollama nor as llama.cpp: HTTP status 404");
+    let without_model = serve(|path, _| match path {
+        "/api/version" => Some(json!({ "version": "0.99.0" })),
+        _ => Some(json!({ "error": "model 'nope' not found" })),
+    });
+    refuse(
+        &["--against", &without_model, "--model", "nope"],
+        1,
+        "/api/generate` failed with HTTP status 404: model 'nope' not found",
+    );
     refuse(&["--against", "http://127.0.0.1:9"], 1, "cannot be reached");
     refuse(&["--against", "gpu"], 2, "`cpu` or an address");
     refuse(&["--prompts", "/nonexistent"], 1, "/nonexistent");
     refuse(&["--max-tokens", "0"], 2, "0");
     refuse(&["--max-tokens", "4294967295"], 1, "a context of 4294967295");
+    refuse(&["--max-tokens", "4294967295"], 1, "hint: give a smaller --max-tokens, or shorter --prompts");
 }

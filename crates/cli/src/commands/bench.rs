@@ -30,6 +30,10 @@ pub(super) async fn run(arguments: &BenchArguments) -> Result<(), Failure> {
 }
 
 async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
+    if arguments.prompt == 0 && arguments.generate == 0 {
+        let failure = Failure::new("with --prompt 0 and --generate 0 there is nothing to measure");
+        return Err(failure.hint("give one of them a number").usage());
+    }
     let mut setting = load(arguments).await?;
     let mut results = Vec::new();
     let mut session = setting.engine.session()?;

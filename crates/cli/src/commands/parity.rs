@@ -27,6 +27,11 @@ use crate::{
 };
 
 pub(super) async fn run(arguments: &ParityArguments) -> Result<(), Failure> {
+    let memory = arguments.memory.gpu_memory.is_some();
+    compare_all(arguments).await.map_err(|failure| failure.of_comparing(memory))
+}
+
+async fn compare_all(arguments: &ParityArguments) -> Result<(), Failure> {
     let prompts = prompts::read(arguments.prompts.as_deref())?;
     let opened = model::open(&arguments.model).await?;
     let (name, stored) = (opened.name.clone(), opened.stored.is_some());
@@ -130,7 +135,8 @@ impl Parity {
                 (tokens, Some(forced))
             }
             Reference::Server(server) => {
-                let said = server.generate(prompt, ids, self.max_tokens).await?;
+                let context = self.engine.context();
+                let said = server.generate(prompt, ids, self.max_tokens, context).await?;
                 let forced = match said.ids() {
                     Some(_) => Some(self.follow(ids, &said.tokens).await?),
                     None => None,

@@ -47,22 +47,42 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
         say("Type a message, /help for help, /bye to leave.")?;
     }
     let mut editor = DefaultEditor::new().map_err(input_failed)?;
-    while let Some(line) = read_message(&mut editor)? {
-        let line = line.trim();
-        if line.is_empty() {
-            continue;
-        }
-        match line.strip_prefix('/').map(str::trim) {
-            Some("bye" | "exit" | "quit") => break,
-            Some(command) => chat.command(command)?,
-            None => chat.message(line).await?,
+    while let Some(typed) = read(&mut editor)? {
+        match typed {
+            Typed::Command(command) => match command.as_str() {
+                "bye" | "exit" | "quit" => break,
+                command => chat.command(command)?,
+            },
+            Typed::Message(text) if text.is_empty() => {}
+            Typed::Message(text) => chat.message(&text).await?,
         }
     }
     Ok(())
 }
 
+/// What a user wants: something of the model, or of the program.
+enum Typed {
+    Message(String),
+    /// Without its slash.
+    Command(String),
+}
+
+impl Typed {
+    fn line(line: &str) -> Self {
+        match line.trim().strip_prefix('/') {
+            Some(command) => Self::Command(command.trim().to_owned()),
+            None => Self::quoted(line),
+        }
+    }
+
+    /// What is quoted is for the model, whatever it begins with.
+    fn quoted(text: &str) -> Self {
+        Self::Message(text.trim().to_owned())
+    }
+}
+
 /// A line, or several between triple quotes; nothing at the end of the input.
-fn read_message(editor: &mut DefaultEditor) -> Result<Option<String>, Failure> {
+fn read(editor: &mut DefaultEditor) -> Result<Option<Typed>, Failure> {
     let mut message: Option<String> = None;
     loop {
         let prompt = if message.is_some() { "... " } else { ">>> " };
@@ -77,23 +97,23 @@ fn read_message(editor: &mut DefaultEditor) -> Result<Option<String>, Failure> {
                 say("That line is not UTF-8.")?;
                 continue;
             }
-            Err(ReadlineError::Eof) => return Ok(message),
+            Err(ReadlineError::Eof) => return Ok(message.as_deref().map(Typed::quoted)),
             Err(error) => return Err(input_failed(error)),
         };
         // A history that cannot be kept is no reason to end a chat.
         let _ = editor.add_history_entry(&line);
         match &mut message {
             None => match line.trim_start().strip_prefix("\"\"\"") {
-                None => return Ok(Some(line)),
+                None => return Ok(Some(Typed::line(&line))),
                 Some(rest) => match rest.trim_end().strip_suffix("\"\"\"") {
-                    Some(whole) => return Ok(Some(whole.to_owned())),
+                    Some(whole) => return Ok(Some(Typed::quoted(whole))),
                     None => message = Some(format!("{rest}\n")),
                 },
             },
             Some(text) => match line.trim_end().strip_suffix("\"\"\"") {
                 Some(last) => {
                     text.push_str(last);
-                    return Ok(message);
+                    return Ok(Some(Typed::quoted(text)));
                 }
                 None => {
                     text.push_str(&line);

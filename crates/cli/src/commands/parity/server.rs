@@ -48,28 +48,29 @@ impl Server {
         }
         match server.ask(Method::GET, "/props", None).await? {
             Ok(_) => Ok(server),
-            Err(status) => {
-                let message =
-                    format!("`{url}` answers neither as Ollama nor as llama.cpp: HTTP status {status}");
+            Err(refusal) => {
+                let message = format!("`{url}` answers neither as Ollama nor as llama.cpp: {refusal}");
                 Err(Failure::new(message)
                     .hint("give the server's address alone, such as http://localhost:11434"))
             }
         }
     }
 
-    /// What it says after a prompt, always taking the likeliest token.
+    /// What it says after a prompt, always taking the likeliest token, in a conversation that has room for `context`
+    /// tokens.
     pub(super) async fn generate(
         &self,
         prompt: &str,
         ids: &[u32],
         tokens: u32,
+        context: usize,
     ) -> Result<Continuation, Failure> {
         let (path, body) = match &self.kind {
-            Kind::Ollama { model, .. } => ("/api/generate", ollama_request(model, prompt, tokens)),
+            Kind::Ollama { model, .. } => ("/api/generate", ollama_request(model, prompt, tokens, context)),
             Kind::LlamaCpp => ("/completion", llama_request(ids, tokens)),
         };
-        let answer = self.ask(Method::POST, path, Some(body)).await?.map_err(|status| {
-            let message = format!("`{}{path}` failed with HTTP status {status}", self.url);
+        let answer = self.ask(Method::POST, path, Some(body)).await?.map_err(|refusal| {
+            let message = format!("`{}{path}` failed with {refusal}", self.url);
             Failure::new(message).hint("the server's own log may say why; is the model's name right?")
         })?;
         Ok(match self.kind {
@@ -78,13 +79,13 @@ impl Server {
         })
     }
 
-    /// An answer that is JSON, or else the status of the answer.
+    /// An answer that is JSON, or else what came instead.
     async fn ask(
         &self,
         method: Method,
         path: &str,
         body: Option<Value>,
-    ) -> Result<Result<Value, u16>, Failure> {
+    ) -> Result<Result<Value, Refusal>, Failure> {
         let address = format!("{}{path}", self.url);
         let failed = |error| {
             Failure::new(format!("`{address}` cannot be reached"))
@@ -98,11 +99,38 @@ impl Server {
         let response = request.send().await.map_err(failed)?;
         let status = response.status();
         let bytes = response.bytes().await.map_err(failed)?;
-        match serde_json::from_slice(&bytes) {
-            Ok(value) if status.is_success() => Ok(Ok(value)),
-            _ => Ok(Err(status.as_u16())),
+        Ok(match serde_json::from_slice::<Value>(&bytes) {
+            Ok(value) if status.is_success() => Ok(value),
+            answer => {
+                let reason = answer.map(|value| reason(&value).map(str::to_owned));
+                Err(Refusal { status: status.as_u16(), reason })
+            }
+        })
+    }
+}
+
+/// An answer that is none.
+struct Refusal {
+    status: u16,
+    /// What the server says about it, where it speaks JSON at all.
+    reason: Result<Option<String>, serde_json::Error>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HTTP status {}", self.status)?;
+        match &self.reason {
+            Ok(Some(reason)) => write!(f, ": {reason}"),
+            Ok(None) => Ok(()),
+            Err(_) => f.write_str(" and no JSON"),
         }
     }
+}
+
+/// Ollama has its reason at `error`, llama.cpp at `error.message`.
+fn reason(answer: &Value) -> Option<&str> {
+    let error = &answer["error"];
+    error.as_str().or_else(|| error["message"].as_str())
 }
 
 impl fmt::Display for Server {
@@ -115,7 +143,9 @@ impl fmt::Display for Server {
 }
 
 /// The prompt as it is: Ollama begins it with the token that begins every prompt, as we do.
-fn ollama_request(model: &str, prompt: &str, tokens: u32) -> Value {
+///
+/// It would cut what is longer than its context, without a word.
+fn ollama_request(model: &str, prompt: &str, tokens: u32, context: usize) -> Value {
     json!({
         "model": model,
         "prompt": prompt,
@@ -123,7 +153,13 @@ fn ollama_request(model: &str, prompt: &str, tokens: u32) -> Value {
         "stream": false,
         "logprobs": true,
         "top_logprobs": TOP,
-        "options": { "temperature": 0, "num_predict": tokens, "repeat_penalty": 1, "seed": 0 },
+        "options": {
+            "temperature": 0,
+            "num_ctx": context,
+            "num_predict": tokens,
+            "repeat_penalty": 1,
+            "seed": 0,
+        },
     })
 }
 
