@@ -95,17 +95,25 @@ fn plain() -> Vec<KernelSpec> {
 #[derive(Clone, Copy)]
 enum Input {
     Plain,
+    /// Whose pieces are added up by the reader.
+    Apart,
     Merged,
-    Residual { keep: Fragment, branch: bool, scaled: bool, normed: bool },
+    Residual {
+        keep: Fragment,
+        branch: u32,
+        scaled: bool,
+        normed: bool,
+    },
 }
 
 impl Input {
     fn every() -> Vec<Self> {
-        let mut inputs = vec![Self::Plain, Self::Merged];
+        let mut inputs = vec![Self::Plain, Self::Apart, Self::Merged];
         for keep in [Fragment::Kept, Fragment::Dropped] {
             // A scale belongs to a branch, and there is no reason to stop on the way without either.
-            for [branch, scaled, normed] in [[0, 0, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]] {
-                let [branch, scaled, normed] = [branch, scaled, normed].map(|flag| flag == 1);
+            for [branch, scaled, normed] in [[0, 0, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1], [6, 0, 0]]
+            {
+                let [scaled, normed] = [scaled, normed].map(|flag| flag == 1);
                 inputs.push(Self::Residual { keep, branch, scaled, normed });
             }
         }
@@ -114,7 +122,7 @@ impl Input {
 
     fn add(self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
         match self {
-            Self::Plain => spec.with(Fragment::PlainInput),
+            Self::Plain | Self::Apart => spec.with(Fragment::PlainInput),
             Self::Merged => spec
                 .with(Fragment::MergedInput)
                 .with(Fragment::Splits)
@@ -126,7 +134,7 @@ impl Input {
                 .with(Fragment::ResidualInput)
                 .with_reduce(subgroup)
                 .with(keep)
-                .constant("BRANCH", branch.into())
+                .constant("BRANCH", branch)
                 .constant("SCALED", scaled.into())
                 .constant("NORMED", normed.into()),
         }
@@ -144,11 +152,12 @@ fn rows() -> Vec<KernelSpec> {
         spec = input.add(spec, subgroup);
         spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
         spec = spec.with(select).with(Fragment::PlainEntry);
-        let made = !matches!(input, Input::Plain);
-        let product = RowProduct { format, width: 1536, outputs: 6144, rows, made };
+        let (made, added_up) = (!matches!(input, Input::Plain | Input::Apart), matches!(input, Input::Apart));
+        let width = if added_up { 6144 } else { 1536 };
+        let product = RowProduct { format, width, outputs: 6144, rows, made, added_up };
         RowShape::new(product, 16_384, subgroup).complete(spec, subgroup)
     };
-    let made = |keep| Input::Residual { keep, branch: true, scaled: true, normed: true };
+    let made = |keep| Input::Residual { keep, branch: 1, scaled: true, normed: true };
     let mut specs = Vec::new();
     for subgroup in SUBGROUPS {
         for format in PACKED_FORMATS {

@@ -78,10 +78,12 @@ impl Lowering<'_> {
 
         // Products lie side by side in one buffer.
         let y_width = linear.beside.map_or(outputs * slots, |beside| beside.width);
+        let pieces = if let Way::Rows(shape) = way { shape.pieces_apart() } else { 1 };
         let scratch = match linear.beside {
             Some(beside) if beside.column > 0 => self.place(beside.first)?.scratch,
-            _ => self.claim_rows(linear.rows, y_width),
+            _ => self.claim_rows(linear.rows, y_width * pieces),
         };
+        self.pieces.extend(linear.outputs.iter().map(|&(_, value)| (value, pieces)));
         let y_at = linear.beside.map_or(0, |beside| beside.column);
         let mut at = y_at;
         for &(weight, value) in &linear.outputs {
@@ -149,6 +151,8 @@ impl Lowering<'_> {
             outputs,
             rows: if experts.is_some() { 1 } else { rows },
             made,
+            added_up: experts.is_none()
+                && matches!(linear.outputs[..], [(_, value)] if self.added_up.contains(&value)),
         };
         Way::Rows(RowShape::new(product, target.workgroup_memory, target.subgroup))
     }
@@ -210,7 +214,7 @@ impl Lowering<'_> {
                 product.spec = product
                     .spec
                     .clone()
-                    .constant("BRANCH", sum.is_some().into())
+                    .constant("BRANCH", sum.map_or(0, |sum| self.pieces.get(&sum.branch).map_or(1, |&n| n)))
                     .constant("SCALED", scale.is_some().into())
                     .constant("NORMED", norm.is_some().into());
                 let vector = |weight| target.manifest.vector(graph, weight);

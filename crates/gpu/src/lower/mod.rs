@@ -5,6 +5,7 @@
 //! | `stage`, `fuse` | operations become stages, by a short list of patterns |
 //! | `select` | a stage becomes dispatches: which kernel, which constants, how many workgroups |
 //! | `linear` | the dispatches of products |
+//! | `apart` | products that are left in pieces, for their readers to add up |
 //! | `attention` | the dispatches of attention |
 //! | `experts` | which rows go to which experts |
 //! | `plain` | the dispatches of operations that fit no pattern |
@@ -12,6 +13,7 @@
 //!
 //! Nothing here touches the GPU: what is chosen can be printed without one byte of weights.
 
+mod apart;
 mod attention;
 mod experts;
 mod fuse;
@@ -23,7 +25,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
@@ -86,6 +88,8 @@ pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuEr
         program: Program::default(),
         places: HashMap::new(),
         unmerged: HashMap::new(),
+        added_up: if most_rows == 1 { apart::added_up(graph, &stages) } else { HashSet::new() },
+        pieces: HashMap::new(),
         groups: HashMap::new(),
     };
     for (index, stage) in stages.iter().enumerate() {
@@ -119,6 +123,10 @@ struct Lowering<'a> {
     places: HashMap<Value, Place>,
     /// Attention whose parts nobody has brought together yet.
     unmerged: HashMap<Value, Unmerged>,
+    /// Products whose readers add up what they are made of.
+    added_up: HashSet<Value>,
+    /// How many pieces products were left in.
+    pieces: HashMap<Value, u32>,
     /// Rows by their experts, which products with the same routing share.
     groups: HashMap<GroupKey, Scratch>,
 }

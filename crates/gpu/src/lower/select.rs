@@ -33,6 +33,10 @@ const MOST_MEMORY: u32 = 48 << 10;
 /// Chunks of x that are staged at once where it need not be more: as many as give each lane a few loads to wait for.
 const PIECE_CHUNKS: u32 = 128;
 
+/// Chunks of a piece that has workgroups of its own: enough to be worth staging, and no more, because none waits for
+/// another.
+const APART_CHUNKS: u32 = 64;
+
 /// The widest x that can be made on the way to a product: beyond, there would be no workgroup memory left to stage it.
 pub(super) fn widest_made(workgroup_memory: u32, subgroup: Option<u32>) -> u32 {
     let chunks = (workgroup_memory.min(MOST_MEMORY) - other_memory(subgroup)) / FLOAT_CHUNK - 1;
@@ -44,7 +48,7 @@ pub(super) fn widest_made(workgroup_memory: u32, subgroup: Option<u32>) -> u32 {
 const BUSY_WORKGROUPS: u32 = 528;
 
 /// Outputs that make no more than a few workgroups.
-const FEWEST_OUTPUTS: u32 = 512;
+pub(super) const FEWEST_OUTPUTS: u32 = 512;
 
 /// Outputs that make fewer workgroups than are at work at once.
 const FEW_OUTPUTS: u32 = 5000;
@@ -166,6 +170,8 @@ pub(crate) struct RowShape {
     tiles: u32,
     /// Chunks that a lane asks for at once. More cost registers, and with them workgroups at work at the same time.
     unroll: u32,
+    /// Whether each piece has workgroups of its own.
+    apart: bool,
 }
 
 /// What a product of one row or a few is about.
@@ -177,15 +183,27 @@ pub(crate) struct RowProduct {
     pub(crate) rows: u32,
     /// Whether x is made on the way.
     pub(crate) made: bool,
+    /// Whether its reader adds pieces up.
+    pub(crate) added_up: bool,
 }
 
 impl RowShape {
     pub(crate) fn new(product: RowProduct, workgroup_memory: u32, subgroup: Option<u32>) -> Self {
-        let RowProduct { format, width, outputs, rows, made } = product;
+        let RowProduct { format, width, outputs, rows, made, added_up } = product;
         let chunks = width / 32;
         let integer = subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(format);
         let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
         let room = (workgroup_memory.min(MOST_MEMORY) - other_memory(subgroup)) / chunk_bytes / rows;
+        // Equal pieces of which all lanes have as many chunks.
+        const APART_PARTS: u32 = 16;
+        let apart = (1..=APART_CHUNKS / APART_PARTS)
+            .rev()
+            .map(|times| times * APART_PARTS)
+            .find(|&piece| added_up && chunks > APART_CHUNKS && chunks.is_multiple_of(piece) && piece < room);
+        if let Some(piece) = apart {
+            let parts = subgroup.map_or(APART_PARTS, |lanes| APART_PARTS.min(lanes));
+            return Self { integer, parts, rows, chunks, piece, tiles: 1, unroll: 2, apart: true };
+        }
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let target = match chunks {
             0..=8 => 8,
@@ -224,7 +242,7 @@ impl RowShape {
             _ => 1,
         };
         let unroll = (1..=wanted).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1);
-        Self { integer, parts, rows, chunks, piece, tiles, unroll }
+        Self { integer, parts, rows, chunks, piece, tiles, unroll, apart: false }
     }
 
     /// Rows that are computed together.
@@ -233,7 +251,12 @@ impl RowShape {
     }
 
     pub(super) fn workgroups(&self, outputs: u32) -> u32 {
-        outputs.div_ceil(LANES / self.parts * self.tiles)
+        outputs.div_ceil(LANES / self.parts * self.tiles) * self.pieces_apart()
+    }
+
+    /// How many vectors of outputs there are, for readers to add up.
+    pub(super) fn pieces_apart(&self) -> u32 {
+        if self.apart { self.chunks / self.piece } else { 1 }
     }
 
     /// The recipe with what this shape chooses.
@@ -251,6 +274,7 @@ impl RowShape {
             .constant("PIECE", self.piece)
             .constant("TILES", self.tiles)
             .constant("UNROLL", self.unroll)
+            .constant("APART", self.apart.into())
     }
 }
 
@@ -276,7 +300,14 @@ mod tests {
                             let on_the_way =
                                 on_the_way && rows == 1 && width <= widest_made(workgroup_memory, subgroup);
                             for format in [Format::Q4_K, Format::BF16] {
-                                let product = RowProduct { format, width, outputs, rows, made: on_the_way };
+                                let product = RowProduct {
+                                    format,
+                                    width,
+                                    outputs,
+                                    rows,
+                                    made: on_the_way,
+                                    added_up: rows == 1 && outputs == 256,
+                                };
                                 let shape = RowShape::new(product, workgroup_memory, subgroup);
                                 let spec = KernelSpec::new(Kernel::LinearRow)
                                     .with(Fragment::LinearParams)

@@ -165,6 +165,22 @@ fn a_token_takes_few_dispatches() {
     }
 }
 
+/// Where layers have embeddings of their own, a narrow product reads what the feed-forward left in pieces.
+#[test]
+fn long_products_are_left_in_pieces_for_narrow_readers() {
+    for name in MODELS {
+        let real = RealSize::new(name);
+        for profile in &profiles() {
+            let texts: Vec<_> =
+                real.on(profile).program(1).drafts.iter().map(|d| d.spec.to_string()).collect();
+            let apart = texts.iter().filter(|text| text.contains("apart=1")).count();
+            let readers = texts.iter().filter(|text| text.contains("+gelu_other")).count();
+            assert_eq!(apart, readers, "{}: {name}", profile.name);
+            assert_eq!(readers > 0, name.starts_with('e'), "{name}");
+        }
+    }
+}
+
 /// Prompts are read on matrix units where there are some, and nothing else is.
 #[test]
 fn prompts_are_read_on_matrix_units() {

@@ -118,6 +118,60 @@ fn sums() {
     });
 }
 
+fn down<'g>(make: &'g Maker, x: Tensor<'g>, format: Format, width: u32) -> Tensor<'g> {
+    make.input(width).linear(make.matrix(format, width, x.width()))
+}
+
+/// Products over a long x whose narrow reader adds their pieces up, and some that only look like it.
+#[test]
+fn products_in_pieces() {
+    let gpus = Gpus::both();
+    let reader = |make: &Maker, x: Tensor<'_>, rows| make.matrix(Format::Q8_0, x.width(), rows);
+    // Pieces of 48 chunks and of 64; none where chunks cannot be cut evenly, or need not be cut.
+    for (format, width, stream) in [
+        (Format::Q8_0, 3072, 96),
+        (Format::Q4_0, 2080, 96),
+        (Format::Q4_K, 6144, 1056),
+        (Format::Q6_K, 3072, 160),
+        (Format::IQ4_NL, 1536, 96),
+        (Format::F16, 6144, 32),
+    ] {
+        check(&gpus, &format!("pieces of {format} {stream}×{width}"), |make| {
+            let x = make.input(stream);
+            let sum = x + down(make, x, format, width).rms_norm(make.vector(stream), BRANCH_EPS);
+            let gate = sum.linear(reader(make, sum, 40)).gelu_mul(make.input(40));
+            sum + gate.linear(make.matrix(Format::F16, 40, stream)).rms_norm(make.vector(stream), BRANCH_EPS)
+        });
+    }
+    for (width, stream) in [(3072, 96), (4096, 1056), (2048, 32)] {
+        check(&gpus, &format!("normed pieces {stream}×{width}"), |make| {
+            let x = make.input(stream);
+            let branch = down(make, x, Format::Q4_K, width).rms_norm(make.vector(stream), BRANCH_EPS);
+            let y = (x + branch).scale_by(make.vector(1)).rms_norm(make.vector(stream), EPS);
+            y.linear(reader(make, y, 7))
+        });
+    }
+    check(&gpus, "a wide reader beside a narrow one", |make| {
+        let x = make.input(96);
+        let sum = x + down(make, x, Format::Q8_0, 3072).rms_norm(make.vector(96), BRANCH_EPS);
+        let wide = sum.linear(make.matrix(Format::Q4_0, 96, 600)).columns(3, 40);
+        sum.linear(reader(make, sum, 40)).gelu_mul(wide)
+    });
+    check(&gpus, "a product that is read besides", |make| {
+        let x = make.input(96);
+        let long = down(make, x, Format::Q8_0, 3072);
+        let sum = x + long.rms_norm(make.vector(96), BRANCH_EPS);
+        let y = sum.linear(reader(make, sum, 40));
+        y.linear(make.matrix(Format::F16, 40, 96)) + long
+    });
+    check(&gpus, "a last row in pieces", |make| {
+        let x = make.input(96).last_row();
+        let long = make.input(3072).last_row().linear(make.matrix(Format::Q8_0, 3072, 96));
+        let sum = x + long.rms_norm(make.vector(96), BRANCH_EPS);
+        sum.linear(reader(make, sum, 40))
+    });
+}
+
 /// The embeddings of all layers, in groups that the fast way knows and others.
 #[test]
 fn per_layer_embeddings() {

@@ -2,8 +2,9 @@
 //
 //     sum = (base + rms_norm(branch)) · scale        x = rms_norm(sum) · factor
 //
-// Every part but the base can be left out: BRANCH, SCALED and NORMED say what there is. One workgroup keeps the sum
-// for those who read it later, if the slot `keep` says so. Norm weights lie in `vectors`.
+// Every part but the base can be left out: BRANCH, SCALED and NORMED say what there is. BRANCH is how many vectors the
+// branch is the sum of: more than one where its product was left in pieces. One workgroup keeps the sum for those who
+// read it later, if the slot `keep` says so. Norm weights lie in `vectors`.
 
 struct Residual {
     norm_at: u32,           // of the norm of the sum
@@ -35,8 +36,9 @@ fn parts_of(four: u32) -> Parts {
     var parts: Parts;
     if four < 8u * CHUNKS {
         parts.base = base[four];
-        if BRANCH == 1u {
+        if BRANCH > 0u {
             parts.branch = branch[four];
+            for (var piece = 1u; piece < BRANCH; piece++) { parts.branch += branch[piece * 8u * CHUNKS + four]; }
             parts.branch_weight = vectors[residual.branch_norm_at / 4u + four];
         }
         if NORMED == 1u { parts.weight = vectors[residual.norm_at / 4u + four]; }
@@ -72,7 +74,7 @@ fn prepare(lane: u32, first_reader: bool) {
     var p7: Parts;
     if FOURS > 7u { p7 = parts_of(lane + 7u * LANES); }
     var branch_scale = 0.0;
-    if BRANCH == 1u {
+    if BRANCH > 0u {
         var squares = dot(p0.branch, p0.branch);
         if FOURS > 1u { squares += dot(p1.branch, p1.branch); }
         if FOURS > 2u { squares += dot(p2.branch, p2.branch); }

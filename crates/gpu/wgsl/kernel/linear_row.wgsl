@@ -7,7 +7,8 @@
 // Reads        what the input slot reads, weight as packed planes        Writes   y
 // Slots        arithmetic: stage, load_chunk, chunk_dot     format     select: matrix     epilogue: PAIRED, finish
 //              input: STAGED_AHEAD, prepare, input4     reduce: workgroup_sum, part_sum     entry
-// Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece), UNROLL (1 to 4)
+// Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece), UNROLL (1 to 4),
+//              APART (1: each piece of x has workgroups of its own, and y a row of sums for each, to be added up)
 
 @group(1) @binding(2) var<storage, read_write> y: array<f32>;
 
@@ -43,6 +44,7 @@ fn stage_piece(row: u32, x_row: u32, slot: u32, piece: u32, lane: u32) {
     }
 }
 
+// A slot of y is an expert's, or of a piece that is apart.
 fn store(row: u32, slot: u32, output: u32, total: vec2<f32>) {
     let value = total * params.factor;
     y[params.y_at + row * params.y_stride + slot * params.outputs + output] = finish(row, output, value.x, value.y);
@@ -84,19 +86,24 @@ fn row_dots(weight_row: u32, piece: u32, part: u32) -> vec2<f32> {
 
 fn kernel(workgroup: vec3<u32>, lane: u32) {
     let slot = workgroup.z;
+    // All workgroups of a piece that is apart come before those of the next.
+    let groups = (params.outputs + TILES * OUTPUTS - 1u) / (TILES * OUTPUTS);
+    let group = select(workgroup.x, workgroup.x % groups, APART == 1u);
+    let first_piece = select(0u, workgroup.x / groups * PIECE, APART == 1u);
+    let pieces_end = select(CHUNKS, first_piece + PIECE, APART == 1u);
     let first_row = workgroup.y * ROWS;
     let part = lane % PARTS;
     // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
     let shift = matrix(first_row, slot) * params.matrix_rows + params.first_row - params.shard_first;
     prepare(lane, workgroup.x == 0u && slot == 0u);
     for (var tile = 0u; tile < TILES; tile++) {
-        let output = (workgroup.x * TILES + tile) * OUTPUTS + lane / PARTS;
+        let output = (group * TILES + tile) * OUTPUTS + lane / PARTS;
         let weight_row = output + shift;
         let here = output < params.outputs && weight_row < params.shard_rows;
         var sums: array<vec2<f32>, ROWS>;
-        for (var piece = 0u; piece < CHUNKS; piece += PIECE) {
+        for (var piece = first_piece; piece < pieces_end; piece += PIECE) {
             if tile == 0u && !STAGED_AHEAD {
-                if piece > 0u { workgroupBarrier(); }
+                if piece > first_piece { workgroupBarrier(); }
                 for (var row = 0u; row < ROWS; row++) { stage_piece(row, first_row + row, slot, piece, lane); }
                 workgroupBarrier();
             }
@@ -116,7 +123,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
         for (var row = 0u; row < ROWS; row++) {
             let total = part_sum(sums[row], lane);
             if part == 0u && here && first_row + row < max(step.rows, 1u) {
-                store(first_row + row, slot, output, total);
+                store(first_row + row, slot + first_piece / PIECE, output, total);
             }
         }
     }

@@ -1,0 +1,48 @@
+//! Which products may be left in pieces, for their readers to add up.
+//!
+//! A product over a long x is made in pieces of x, one after another, because x has to fit into workgroup memory. Where each
+//! piece has workgroups of its own instead, these stage a piece each and wait for nobody; but then somebody has to add
+//! their sums up. A reader that makes its input on the way can: every one of its workgroups reads all sums, which costs
+//! little where these workgroups are few.
+
+use std::collections::HashSet;
+
+use rullama_graph::{Graph, Value};
+
+use super::{
+    select::FEWEST_OUTPUTS,
+    stage::{From, Input, Linear, Stage},
+};
+
+/// The products that nobody reads but who adds pieces up at little cost.
+pub(super) fn added_up(graph: &Graph, stages: &[Stage]) -> HashSet<Value> {
+    let mut users = vec![0; graph.nodes().len()];
+    for node in graph.nodes() {
+        node.op.inputs().for_each(|input| users[input.index()] += 1);
+    }
+    let mut found = HashSet::new();
+    let mut others = HashSet::new();
+    for stage in stages {
+        match stage {
+            Stage::Linear(linear) => {
+                if let Input::Made { from: From::Sum(sum), .. } = linear.input {
+                    let readers = if is_narrow(graph, linear) { &mut found } else { &mut others };
+                    readers.insert(sum.branch);
+                }
+            }
+            Stage::Residual { sum, .. } => {
+                others.insert(sum.branch);
+            }
+            &Stage::Plain(index) => others.extend(graph.nodes()[index].op.inputs()),
+            Stage::Attention(_) | Stage::PerLayer(_) => {}
+        }
+    }
+    // Whoever else reads a value would be a second user of it, besides the norm on its way to the sum.
+    found.retain(|value| users[value.index()] == 1 && !others.contains(value));
+    found
+}
+
+fn is_narrow(graph: &Graph, linear: &Linear) -> bool {
+    let outputs: u32 = linear.outputs.iter().map(|&(weight, _)| graph.weight(weight).rows).sum();
+    linear.routing.is_none() && outputs <= FEWEST_OUTPUTS
+}
