@@ -152,9 +152,9 @@ fn rows() -> Vec<KernelSpec> {
         spec = input.add(spec, subgroup);
         spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
         spec = spec.with(select).with(Fragment::PlainEntry);
-        let (made, added_up) = (!matches!(input, Input::Plain | Input::Apart), matches!(input, Input::Apart));
-        let width = if added_up { 6144 } else { 1536 };
-        let product = RowProduct { format, width, outputs: 6144, rows, made, added_up };
+        let made = !matches!(input, Input::Plain | Input::Apart);
+        let (width, most_pieces) = if matches!(input, Input::Apart) { (6144, 32) } else { (1536, 1) };
+        let product = RowProduct { format, width, outputs: 6144, rows, made, most_pieces };
         RowShape::new(product, 16_384, subgroup).complete(spec, subgroup)
     };
     let made = |keep| Input::Residual { keep, branch: 1, scaled: true, normed: true };

@@ -2,10 +2,10 @@
 //!
 //! A product over a long x is made in pieces of x, one after another, because x has to fit into workgroup memory. Where each
 //! piece has workgroups of its own instead, these stage a piece each and wait for nobody; but then somebody has to add
-//! their sums up. A reader that makes its input on the way can: every one of its workgroups reads all sums, which costs
-//! little where these workgroups are few.
+//! their sums up. A reader that makes its input on the way can: every one of its workgroups reads all sums, of which there
+//! may be many where these workgroups are few.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rullama_graph::{Graph, Value};
 
@@ -14,20 +14,24 @@ use super::{
     stage::{From, Input, Linear, Stage},
 };
 
-/// The products that nobody reads but who adds pieces up at little cost.
-pub(super) fn added_up(graph: &Graph, stages: &[Stage]) -> HashSet<Value> {
+/// Pieces that a reader of few workgroups adds up, and one of many.
+const NARROW_PIECES: u32 = 32;
+const WIDE_PIECES: u32 = 2;
+
+/// The products that nobody reads but who adds pieces up, with how many these may be.
+pub(super) fn added_up(graph: &Graph, stages: &[Stage]) -> HashMap<Value, u32> {
     let mut users = vec![0; graph.nodes().len()];
     for node in graph.nodes() {
         node.op.inputs().for_each(|input| users[input.index()] += 1);
     }
-    let mut found = HashSet::new();
+    let mut found: HashMap<Value, u32> = HashMap::new();
     let mut others = HashSet::new();
     for stage in stages {
         match stage {
             Stage::Linear(linear) => {
                 if let Input::Made { from: From::Sum(sum), .. } = linear.input {
-                    let readers = if is_narrow(graph, linear) { &mut found } else { &mut others };
-                    readers.insert(sum.branch);
+                    let most = if is_narrow(graph, linear) { NARROW_PIECES } else { WIDE_PIECES };
+                    found.entry(sum.branch).and_modify(|least| *least = most.min(*least)).or_insert(most);
                 }
             }
             Stage::Residual { sum, .. } => {
@@ -38,7 +42,7 @@ pub(super) fn added_up(graph: &Graph, stages: &[Stage]) -> HashSet<Value> {
         }
     }
     // Whoever else reads a value would be a second user of it, besides the norm on its way to the sum.
-    found.retain(|value| users[value.index()] == 1 && !others.contains(value));
+    found.retain(|value, _| users[value.index()] == 1 && !others.contains(value));
     found
 }
 

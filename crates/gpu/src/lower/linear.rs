@@ -151,8 +151,12 @@ impl Lowering<'_> {
             outputs,
             rows: if experts.is_some() { 1 } else { rows },
             made,
-            added_up: experts.is_none()
-                && matches!(linear.outputs[..], [(_, value)] if self.added_up.contains(&value)),
+            most_pieces: match (linear.input, &linear.outputs[..]) {
+                (Input::Value(_), [(_, value)]) if experts.is_none() => {
+                    self.added_up.get(value).copied().unwrap_or(1)
+                }
+                _ => 1,
+            },
         };
         Way::Rows(RowShape::new(product, target.workgroup_memory, target.subgroup))
     }

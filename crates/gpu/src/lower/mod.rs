@@ -25,7 +25,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
@@ -88,7 +88,7 @@ pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuEr
         program: Program::default(),
         places: HashMap::new(),
         unmerged: HashMap::new(),
-        added_up: if most_rows == 1 { apart::added_up(graph, &stages) } else { HashSet::new() },
+        added_up: if most_rows == 1 { apart::added_up(graph, &stages) } else { HashMap::new() },
         pieces: HashMap::new(),
         groups: HashMap::new(),
     };
@@ -123,8 +123,8 @@ struct Lowering<'a> {
     places: HashMap<Value, Place>,
     /// Attention whose parts nobody has brought together yet.
     unmerged: HashMap<Value, Unmerged>,
-    /// Products whose readers add up what they are made of.
-    added_up: HashSet<Value>,
+    /// Products whose readers add pieces up, and how many at most.
+    added_up: HashMap<Value, u32>,
     /// How many pieces products were left in.
     pieces: HashMap<Value, u32>,
     /// Rows by their experts, which products with the same routing share.

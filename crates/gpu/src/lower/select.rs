@@ -33,9 +33,9 @@ const MOST_MEMORY: u32 = 48 << 10;
 /// Chunks of x that are staged at once where it need not be more: as many as give each lane a few loads to wait for.
 const PIECE_CHUNKS: u32 = 128;
 
-/// Chunks of a piece that has workgroups of its own: enough to be worth staging, and no more, because none waits for
-/// another.
-const APART_CHUNKS: u32 = 64;
+/// Pieces that have workgroups of their own: chunks, and lanes that share an output. Enough to be worth staging, and no
+/// more, because none waits for another. Measured.
+const APART: [(u32, u32); 3] = [(64, 16), (48, 16), (32, 32)];
 
 /// The widest x that can be made on the way to a product: beyond, there would be no workgroup memory left to stage it.
 pub(super) fn widest_made(workgroup_memory: u32, subgroup: Option<u32>) -> u32 {
@@ -49,9 +49,6 @@ const BUSY_WORKGROUPS: u32 = 528;
 
 /// Outputs that make no more than a few workgroups.
 pub(super) const FEWEST_OUTPUTS: u32 = 512;
-
-/// Outputs that make fewer workgroups than are at work at once.
-const FEW_OUTPUTS: u32 = 5000;
 
 /// Outputs beyond which there are enough for more rounds of workgroups than one.
 const MANY_OUTPUTS: u32 = 65_536;
@@ -183,26 +180,28 @@ pub(crate) struct RowProduct {
     pub(crate) rows: u32,
     /// Whether x is made on the way.
     pub(crate) made: bool,
-    /// Whether its reader adds pieces up.
-    pub(crate) added_up: bool,
+    /// Pieces that its reader adds up at most.
+    pub(crate) most_pieces: u32,
 }
 
 impl RowShape {
     pub(crate) fn new(product: RowProduct, workgroup_memory: u32, subgroup: Option<u32>) -> Self {
-        let RowProduct { format, width, outputs, rows, made, added_up } = product;
+        let RowProduct { format, width, outputs, rows, made, most_pieces } = product;
         let chunks = width / 32;
         let integer = subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(format);
         let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
         let room = (workgroup_memory.min(MOST_MEMORY) - other_memory(subgroup)) / chunk_bytes / rows;
-        // Equal pieces of which all lanes have as many chunks.
-        const APART_PARTS: u32 = 16;
-        let apart = (1..=APART_CHUNKS / APART_PARTS)
-            .rev()
-            .map(|times| times * APART_PARTS)
-            .find(|&piece| added_up && chunks > APART_CHUNKS && chunks.is_multiple_of(piece) && piece < room);
-        if let Some(piece) = apart {
-            let parts = subgroup.map_or(APART_PARTS, |lanes| APART_PARTS.min(lanes));
-            return Self { integer, parts, rows, chunks, piece, tiles: 1, unroll: 2, apart: true };
+        // Several chunks of a lane are best asked for at once.
+        let unroll = |lane_chunks: u32, most| {
+            (1..=most).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1)
+        };
+        let apart = APART.into_iter().find(|&(piece, _)| {
+            (2..=most_pieces).contains(&(chunks / piece)) && chunks.is_multiple_of(piece) && piece < room
+        });
+        if let Some((piece, parts)) = apart {
+            let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
+            let unroll = unroll(piece / parts, 3);
+            return Self { integer, parts, rows, chunks, piece, tiles: 1, unroll, apart: true };
         }
         // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
         let target = match chunks {
@@ -233,15 +232,8 @@ impl RowShape {
         // once on a large GPU.
         let busy = if outputs < MANY_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
         let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(busy).max(1) } else { 1 };
-        let lane_chunks = (piece / parts).max(1);
-        // Measured. Where workgroups are many, registers are better spent on having more of them at work.
-        let wanted = match chunks {
-            257.. => 2,
-            129.. => 3,
-            _ if !(FEW_OUTPUTS..MANY_OUTPUTS).contains(&outputs) => 3,
-            _ => 1,
-        };
-        let unroll = (1..=wanted).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1);
+        // Measured. Where x has many pieces, registers are better spent on having more workgroups at work.
+        let unroll = unroll((piece / parts).max(1), if chunks > 256 { 2 } else { 3 });
         Self { integer, parts, rows, chunks, piece, tiles, unroll, apart: false }
     }
 
@@ -306,7 +298,7 @@ mod tests {
                                     outputs,
                                     rows,
                                     made: on_the_way,
-                                    added_up: rows == 1 && outputs == 256,
+                                    most_pieces: if rows == 1 && outputs == 256 { 32 } else { 1 },
                                 };
                                 let shape = RowShape::new(product, workgroup_memory, subgroup);
                                 let spec = KernelSpec::new(Kernel::LinearRow)

@@ -126,6 +126,9 @@ fn down<'g>(make: &'g Maker, x: Tensor<'g>, format: Format, width: u32) -> Tenso
 #[test]
 fn products_in_pieces() {
     let gpus = Gpus::both();
+    let check = |name: &str, build: &dyn for<'g> Fn(&'g Maker) -> Tensor<'g>| {
+        Case::new(name, 41, build).steps(&[1, 2, 9, 1]).within(2e-4).check(&gpus);
+    };
     let reader = |make: &Maker, x: Tensor<'_>, rows| make.matrix(Format::Q8_0, x.width(), rows);
     // Pieces of 48 chunks and of 64; none where chunks cannot be cut evenly, or need not be cut.
     for (format, width, stream) in [
@@ -136,7 +139,7 @@ fn products_in_pieces() {
         (Format::IQ4_NL, 1536, 96),
         (Format::F16, 6144, 32),
     ] {
-        check(&gpus, &format!("pieces of {format} {stream}×{width}"), |make| {
+        check(&format!("pieces of {format} {stream}×{width}"), &|make| {
             let x = make.input(stream);
             let sum = x + down(make, x, format, width).rms_norm(make.vector(stream), BRANCH_EPS);
             let gate = sum.linear(reader(make, sum, 40)).gelu_mul(make.input(40));
@@ -144,32 +147,52 @@ fn products_in_pieces() {
         });
     }
     for (width, stream) in [(3072, 96), (4096, 1056), (2048, 32)] {
-        check(&gpus, &format!("normed pieces {stream}×{width}"), |make| {
+        check(&format!("normed pieces {stream}×{width}"), &|make| {
             let x = make.input(stream);
             let branch = down(make, x, Format::Q4_K, width).rms_norm(make.vector(stream), BRANCH_EPS);
             let y = (x + branch).scale_by(make.vector(1)).rms_norm(make.vector(stream), EPS);
             y.linear(reader(make, y, 7))
         });
     }
-    check(&gpus, "a wide reader beside a narrow one", |make| {
+    check("a wide reader beside a narrow one", &|make| {
         let x = make.input(96);
         let sum = x + down(make, x, Format::Q8_0, 3072).rms_norm(make.vector(96), BRANCH_EPS);
         let wide = sum.linear(make.matrix(Format::Q4_0, 96, 600)).columns(3, 40);
         sum.linear(reader(make, sum, 40)).gelu_mul(wide)
     });
-    check(&gpus, "a product that is read besides", |make| {
+    check("a product that is read besides", &|make| {
         let x = make.input(96);
         let long = down(make, x, Format::Q8_0, 3072);
         let sum = x + long.rms_norm(make.vector(96), BRANCH_EPS);
         let y = sum.linear(reader(make, sum, 40));
         y.linear(make.matrix(Format::F16, 40, 96)) + long
     });
-    check(&gpus, "a last row in pieces", |make| {
+    check("a last row in pieces", &|make| {
         let x = make.input(96).last_row();
         let long = make.input(3072).last_row().linear(make.matrix(Format::Q8_0, 3072, 96));
         let sum = x + long.rms_norm(make.vector(96), BRANCH_EPS);
         sum.linear(reader(make, sum, 40))
     });
+}
+
+/// What attention found is projected in two pieces, of one split of the context and of several.
+#[test]
+fn attention_in_pieces() {
+    let gpus = Gpus::both();
+    for (heads, head_width, window) in [(8, 256, Some(600)), (4, 512, None)] {
+        let name = format!("attention in pieces {heads}×{head_width} {window:?}");
+        Case::new(name, 43, |make| {
+            let x = make.input(96);
+            let layer = Layer::new(heads, 1, head_width, window);
+            let (answer, _) = layer.forward(make, x.rms_norm(make.vector(96), EPS), None);
+            let sum = x + answer.rms_norm(make.vector(96), BRANCH_EPS);
+            sum.linear(make.matrix(Format::Q8_0, 96, 600))
+        })
+        .steps(&[1, 66, 1, 200, 1])
+        .context(300)
+        .within(2e-3)
+        .check(&gpus);
+    }
 }
 
 /// The embeddings of all layers, in groups that the fast way knows and others.

@@ -15,7 +15,7 @@ var<workgroup> shares: array<f32, MOST_SPLITS * HEADS>;
 
 const_assert MOST_SPLITS * HEADS <= LANES;
 const_assert MOST_SPLITS >= 2u;
-const_assert PIECE == CHUNKS;
+const_assert PIECE == CHUNKS || APART == 1u;
 
 // Whether all of x is staged before the first piece is asked for.
 const STAGED_AHEAD: bool = true;
@@ -23,7 +23,7 @@ const STAGED_AHEAD: bool = true;
 fn part_count() -> u32 { return splits_of(seen_from(step.position + step.rows - 1u, merged.window)); }
 
 // How much of each split's sums goes into the whole. A lane has one split of one head.
-fn prepare(lane: u32, first_reader: bool) {
+fn prepare(lane: u32, first_piece: u32, first_reader: bool) {
     let splits = part_count();
     if lane < MOST_SPLITS * HEADS {
         let head = lane % HEADS;
@@ -42,20 +42,21 @@ fn prepare(lane: u32, first_reader: bool) {
         shares[lane] = exp(own.x - most) / total;
     }
     workgroupBarrier();
-    for (var first = 0u; first < 8u * CHUNKS; first += LANES) {
+    for (var first = 0u; first < 8u * PIECE; first += LANES) {
         let four = first + lane;
         var sum = vec4<f32>();
-        if four < 8u * CHUNKS {
-            let head = four / HEAD_QUADS;
+        if four < 8u * PIECE {
+            let at = 8u * first_piece + four;
+            let head = at / HEAD_QUADS;
             // Written out, so that the first splits are asked for at once; there is always room for two.
-            let next = sums[HEADS * HEAD_QUADS + four];
-            sum = sums[four] * shares[head];
+            let next = sums[HEADS * HEAD_QUADS + at];
+            sum = sums[at] * shares[head];
             if splits > 1u { sum += next * shares[HEADS + head]; }
             for (var split = 2u; split < splits; split++) {
-                sum += sums[split * HEADS * HEAD_QUADS + four] * shares[split * HEADS + head];
+                sum += sums[split * HEADS * HEAD_QUADS + at] * shares[split * HEADS + head];
             }
         }
-        stage(0u, four, four < 8u * CHUNKS, sum);
+        stage(0u, four, four < 8u * PIECE, sum);
     }
     workgroupBarrier();
 }

@@ -56,7 +56,7 @@ fn keep4(four: u32, sum: vec4<f32>) {
     if four < 8u * CHUNKS { keep(four, sum); }
 }
 
-fn prepare(lane: u32, first_reader: bool) {
+fn prepare(lane: u32, first_piece: u32, first_reader: bool) {
     let width = f32(32u * CHUNKS);
     let p0 = parts_of(lane);
     var p1: Parts;

@@ -95,7 +95,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
     let part = lane % PARTS;
     // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
     let shift = matrix(first_row, slot) * params.matrix_rows + params.first_row - params.shard_first;
-    prepare(lane, workgroup.x == 0u && slot == 0u);
+    prepare(lane, first_piece, workgroup.x == 0u && slot == 0u);
     for (var tile = 0u; tile < TILES; tile++) {
         let output = (group * TILES + tile) * OUTPUTS + lane / PARTS;
         let weight_row = output + shift;
