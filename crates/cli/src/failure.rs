@@ -411,5 +411,12 @@ mod tests {
         let hopeless = || Failure { code: "memory.too_large", ..Failure::new("").hint(MORE_MEMORY) };
         assert_eq!(hopeless().of_measuring(false, true).hint.unwrap(), MORE_MEMORY);
         assert_eq!(hopeless().of_comparing(true).hint.unwrap(), MORE_MEMORY);
+        let hint = |code, memory_given| {
+            let failure = Failure { code, ..Failure::new("").hint("as ever") };
+            failure.of_comparing(memory_given).hint.unwrap()
+        };
+        assert!(hint("memory.too_large", true).contains("larger --gpu-memory"));
+        assert!(!hint("memory.exhausted", false).contains("--gpu-memory"));
+        assert_eq!(hint("device.lost", true), "as ever");
     }
 }

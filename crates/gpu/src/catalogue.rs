@@ -94,10 +94,13 @@ fn plain() -> Vec<KernelSpec> {
 /// What the product of one row or a few reads.
 #[derive(Clone, Copy)]
 enum Input {
-    Plain,
-    /// Whose pieces are added up by the reader.
-    Apart,
-    Merged,
+    /// Where `apart`, each piece of it has workgroups of its own.
+    Plain {
+        apart: bool,
+    },
+    Merged {
+        apart: bool,
+    },
     Residual {
         keep: Fragment,
         branch: u32,
@@ -108,7 +111,10 @@ enum Input {
 
 impl Input {
     fn every() -> Vec<Self> {
-        let mut inputs = vec![Self::Plain, Self::Apart, Self::Merged];
+        let mut inputs = Vec::new();
+        for apart in [false, true] {
+            inputs.extend([Self::Plain { apart }, Self::Merged { apart }]);
+        }
         for keep in [Fragment::Kept, Fragment::Dropped] {
             // A scale belongs to a branch, and there is no reason to stop on the way without either.
             for [branch, scaled, normed] in [[0, 0, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1], [6, 0, 0]]
@@ -122,12 +128,12 @@ impl Input {
 
     fn add(self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
         match self {
-            Self::Plain | Self::Apart => spec.with(Fragment::PlainInput),
-            Self::Merged => spec
+            Self::Plain { .. } => spec.with(Fragment::PlainInput),
+            Self::Merged { apart } => spec
                 .with(Fragment::MergedInput)
                 .with(Fragment::Splits)
                 .constant("HEADS", 8)
-                .constant("HEAD_WIDTH", 192)
+                .constant("HEAD_WIDTH", if apart { 384 } else { 192 })
                 .constant("SPLIT_KEYS", 64)
                 .constant("MOST_SPLITS", 8),
             Self::Residual { keep, branch, scaled, normed } => spec
@@ -152,8 +158,11 @@ fn rows() -> Vec<KernelSpec> {
         spec = input.add(spec, subgroup);
         spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
         spec = spec.with(select).with(Fragment::PlainEntry);
-        let made = !matches!(input, Input::Plain | Input::Apart);
-        let (width, most_pieces) = if matches!(input, Input::Apart) { (6144, 32) } else { (1536, 1) };
+        let made = !matches!(input, Input::Plain { .. });
+        let (width, most_pieces) = match input {
+            Input::Plain { apart: true } | Input::Merged { apart: true } => (3072, 2),
+            _ => (1536, 1),
+        };
         let product = RowProduct { format, width, outputs: 6144, rows, made, most_pieces };
         RowShape::new(product, 16_384, subgroup).complete(spec, subgroup)
     };
@@ -162,8 +171,8 @@ fn rows() -> Vec<KernelSpec> {
     for subgroup in SUBGROUPS {
         for format in PACKED_FORMATS {
             // What attention found has one reader, which projects it.
-            specs.push(linear(format, Input::Merged, 0, Fragment::Dense, 1, subgroup));
-            for input in [Input::Plain, made(Fragment::Kept), made(Fragment::Dropped)] {
+            specs.push(linear(format, Input::Merged { apart: false }, 0, Fragment::Dense, 1, subgroup));
+            for input in [Input::Plain { apart: false }, made(Fragment::Kept), made(Fragment::Dropped)] {
                 let dense = [0, 1, 2, 3].map(|epilogue| (epilogue, Fragment::Dense));
                 let routed = [0, 2].map(|epilogue| (epilogue, Fragment::Routed));
                 for (epilogue, select) in dense.into_iter().chain(routed) {
@@ -175,7 +184,8 @@ fn rows() -> Vec<KernelSpec> {
             specs.push(linear(Format::Q4_K, input, 0, Fragment::Dense, 1, subgroup));
         }
         for epilogue in 0..EPILOGUES.len() {
-            specs.push(linear(Format::Q4_K, Input::Plain, epilogue, Fragment::Dense, 8, subgroup));
+            let input = Input::Plain { apart: false };
+            specs.push(linear(Format::Q4_K, input, epilogue, Fragment::Dense, 8, subgroup));
         }
     }
     specs

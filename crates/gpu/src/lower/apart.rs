@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rullama_graph::{Graph, Value};
+use rullama_graph::{Graph, Op, Value};
 
 use super::{
     select::FEWEST_OUTPUTS,
@@ -20,10 +20,7 @@ const WIDE_PIECES: u32 = 2;
 
 /// The products that nobody reads but who adds pieces up, with how many these may be.
 pub(super) fn added_up(graph: &Graph, stages: &[Stage]) -> HashMap<Value, u32> {
-    let mut users = vec![0; graph.nodes().len()];
-    for node in graph.nodes() {
-        node.op.inputs().for_each(|input| users[input.index()] += 1);
-    }
+    let users = users(graph);
     let mut found: HashMap<Value, u32> = HashMap::new();
     let mut others = HashSet::new();
     for stage in stages {
@@ -37,13 +34,29 @@ pub(super) fn added_up(graph: &Graph, stages: &[Stage]) -> HashMap<Value, u32> {
             Stage::Residual { sum, .. } => {
                 others.insert(sum.branch);
             }
-            &Stage::Plain(index) => others.extend(graph.nodes()[index].op.inputs()),
-            Stage::Attention(_) | Stage::PerLayer(_) => {}
+            // Whoever else reads a value is a second user of it, besides the norm on its way to the sum.
+            Stage::Plain(_) | Stage::Attention(_) | Stage::PerLayer(_) => {}
         }
     }
-    // Whoever else reads a value would be a second user of it, besides the norm on its way to the sum.
     found.retain(|value, _| users[value.index()] == 1 && !others.contains(value));
     found
+}
+
+/// How often each value is used, by the graph's own users and by those who want its result. Plans of one row know no
+/// difference between a value and its last row.
+fn users(graph: &Graph) -> Vec<u32> {
+    let mut source: Vec<usize> = Vec::with_capacity(graph.nodes().len());
+    let mut users = vec![0; graph.nodes().len()];
+    for (index, node) in graph.nodes().iter().enumerate() {
+        if let Op::LastRow { x } = node.op {
+            source.push(source[x.index()]);
+        } else {
+            source.push(index);
+            node.op.inputs().for_each(|input| users[source[input.index()]] += 1);
+        }
+    }
+    users[source[graph.output().index()]] += 1;
+    users
 }
 
 fn is_narrow(graph: &Graph, linear: &Linear) -> bool {

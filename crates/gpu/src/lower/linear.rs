@@ -151,8 +151,11 @@ impl Lowering<'_> {
             outputs,
             rows: if experts.is_some() { 1 } else { rows },
             made,
-            most_pieces: match (linear.input, &linear.outputs[..]) {
-                (Input::Value(_), [(_, value)]) if experts.is_none() => {
+            most_pieces: match (linear.input, linear.epilogue, &linear.outputs[..]) {
+                // Only what is stored as it is can be added up later.
+                (Input::Value(_), Epilogue::Store, [(_, value)])
+                    if experts.is_none() && linear.beside.is_none() =>
+                {
                     self.added_up.get(value).copied().unwrap_or(1)
                 }
                 _ => 1,

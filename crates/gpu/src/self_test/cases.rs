@@ -24,11 +24,14 @@ const EXPERTS: u32 = 12;
 const USED: u32 = 2;
 const EXPERT_WIDTH: u32 = 32;
 
+/// Columns of an input that is long enough to be read in pieces.
+const LONG: u32 = 2048;
+
 /// Keys that a row sees where attention slides.
 const WINDOW: u32 = 16;
 
 /// The tensors: name, columns, rows, format.
-const TENSORS: [(&str, u32, u32, Format); 21] = [
+const TENSORS: [(&str, u32, u32, Format); 25] = [
     ("table", WIDTH, VOCABULARY, Format::F16),
     ("norm", WIDTH, 1, Format::F32),
     ("mix", WIDTH, WIDTH, Format::Q4_K),
@@ -50,6 +53,10 @@ const TENSORS: [(&str, u32, u32, Format); 21] = [
     ("expert_gate_up", WIDTH, EXPERTS * 2 * EXPERT_WIDTH, Format::Q8_0),
     ("expert_down", EXPERT_WIDTH, EXPERTS * OUTPUTS, Format::F16),
     ("expert_scale", EXPERTS, 1, Format::F32),
+    ("long_table", LONG, VOCABULARY, Format::F16),
+    ("down", LONG, 2 * LAYER_WIDTH, Format::Q4_K),
+    ("down_norm", 2 * LAYER_WIDTH, 1, Format::F32),
+    ("narrow", 2 * LAYER_WIDTH, OUTPUTS, Format::Q8_0),
 ];
 
 /// A graph with what it computes for some positions of the tokens that are read.
@@ -77,7 +84,7 @@ impl Case {
     }
 }
 
-pub(super) fn all() -> [Case; 5] {
+pub(super) fn all() -> [Case; 6] {
     [
         Case { name: "products", graph: products, steps: &[60, 2, 1], answers: &answers::PRODUCTS },
         // Far enough that a row's keys are shared by two workgroups.
@@ -96,6 +103,8 @@ pub(super) fn all() -> [Case; 5] {
             steps: &[12, 1],
             answers: &answers::PER_LAYER,
         },
+        // What is in pieces is so in steps of one row alone.
+        Case { name: "products in pieces", graph: pieces, steps: &[1, 1], answers: &answers::PIECES },
     ]
 }
 
@@ -167,6 +176,16 @@ fn per_layer() -> Graph {
         let tokens = builder.embed(weight("layer_table"), 2.0, SoftRows::Given);
         let projected = x.linear(weight("projection")).scale(0.25).rms_norm(weight("layer_norm"), EPS);
         (projected + tokens).scale(0.5).linear(weight("layer_output"))
+    })
+}
+
+/// A long product on its way to a narrow one, which adds its pieces up.
+fn pieces() -> Graph {
+    build(|builder, _, weight| {
+        let long = builder.embed(weight("long_table"), 1.0, SoftRows::Given);
+        let base = builder.embed(weight("layer_table"), 2.0, SoftRows::Given);
+        let sum = base + long.linear(weight("down")).rms_norm(weight("down_norm"), EPS);
+        sum.linear(weight("narrow"))
     })
 }
 

@@ -156,7 +156,7 @@ fn products_in_pieces() {
     }
     check("a wide reader beside a narrow one", &|make| {
         let x = make.input(96);
-        let sum = x + down(make, x, Format::Q8_0, 3072).rms_norm(make.vector(96), BRANCH_EPS);
+        let sum = x + down(make, x, Format::Q8_0, 6144).rms_norm(make.vector(96), BRANCH_EPS);
         let wide = sum.linear(make.matrix(Format::Q4_0, 96, 600)).columns(3, 40);
         sum.linear(reader(make, sum, 40)).gelu_mul(wide)
     });
@@ -166,6 +166,24 @@ fn products_in_pieces() {
         let sum = x + long.rms_norm(make.vector(96), BRANCH_EPS);
         let y = sum.linear(reader(make, sum, 40));
         y.linear(make.matrix(Format::F16, 40, 96)) + long
+    });
+    check("a product whose last row is read besides", &|make| {
+        let x = make.input(96);
+        let long = down(make, x, Format::Q8_0, 3072).last_row();
+        let sum = x.last_row() + long.rms_norm(make.vector(96), BRANCH_EPS);
+        let y = sum.linear(reader(make, sum, 40));
+        y.linear(make.matrix(Format::F16, 40, 96)) + long
+    });
+    check("a capped product", &|make| {
+        let x = make.input(96);
+        let sum = x + down(make, x, Format::Q8_0, 3072).soft_cap(0.5).rms_norm(make.vector(96), BRANCH_EPS);
+        sum.linear(reader(make, sum, 40))
+    });
+    check("gates of a long input", &|make| {
+        let (x, long) = (make.input(96), make.input(3072));
+        let [gate, up] = [(); 2].map(|()| long.linear(make.matrix(Format::Q8_0, 3072, 96)));
+        let sum = x + gate.gelu_mul(up).rms_norm(make.vector(96), BRANCH_EPS);
+        sum.linear(reader(make, sum, 40))
     });
     check("a last row in pieces", &|make| {
         let x = make.input(96).last_row();

@@ -6,7 +6,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
 use super::compare::{Continuation, Said};
-use crate::failure::Failure;
+use crate::{failure::Failure, output};
 
 /// A server that does not even take a connection for this long is not there. Answers may take as long as they like.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -99,12 +99,10 @@ impl Server {
         let response = request.send().await.map_err(failed)?;
         let status = response.status();
         let bytes = response.bytes().await.map_err(failed)?;
-        Ok(match serde_json::from_slice::<Value>(&bytes) {
-            Ok(value) if status.is_success() => Ok(value),
-            answer => {
-                let reason = answer.map(|value| reason(&value).map(str::to_owned));
-                Err(Refusal { status: status.as_u16(), reason })
-            }
+        let answer: Option<Value> = serde_json::from_slice(&bytes).ok();
+        Ok(match answer {
+            Some(value) if status.is_success() => Ok(value),
+            answer => Err(Refusal { status: status.as_u16(), answer }),
         })
     }
 }
@@ -112,25 +110,21 @@ impl Server {
 /// An answer that is none.
 struct Refusal {
     status: u16,
-    /// What the server says about it, where it speaks JSON at all.
-    reason: Result<Option<String>, serde_json::Error>,
+    /// What was answered, where that is JSON at all.
+    answer: Option<Value>,
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP status {}", self.status)?;
-        match &self.reason {
-            Ok(Some(reason)) => write!(f, ": {reason}"),
-            Ok(None) => Ok(()),
-            Err(_) => f.write_str(" and no JSON"),
+        let Some(answer) = &self.answer else { return f.write_str(" and no JSON") };
+        // Ollama has its reason at `error`, llama.cpp at `error.message`.
+        let error = &answer["error"];
+        match error.as_str().or_else(|| error["message"].as_str()) {
+            Some(reason) => write!(f, ": {}", output::harmless(reason)),
+            None => Ok(()),
         }
     }
-}
-
-/// Ollama has its reason at `error`, llama.cpp at `error.message`.
-fn reason(answer: &Value) -> Option<&str> {
-    let error = &answer["error"];
-    error.as_str().or_else(|| error["message"].as_str())
 }
 
 impl fmt::Display for Server {
