@@ -53,7 +53,7 @@ const TENSORS: [(&str, u32, u32, Format); 25] = [
     ("expert_gate_up", WIDTH, EXPERTS * 2 * EXPERT_WIDTH, Format::Q8_0),
     ("expert_down", EXPERT_WIDTH, EXPERTS * OUTPUTS, Format::F16),
     ("expert_scale", EXPERTS, 1, Format::F32),
-    ("long_table", LONG, VOCABULARY, Format::F16),
+    ("long_table", LONG, VOCABULARY, Format::Q8_0),
     ("down", LONG, 2 * LAYER_WIDTH, Format::Q4_K),
     ("down_norm", 2 * LAYER_WIDTH, 1, Format::F32),
     ("narrow", 2 * LAYER_WIDTH, OUTPUTS, Format::Q8_0),
