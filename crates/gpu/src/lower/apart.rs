@@ -7,20 +7,21 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rullama_graph::{Graph, Op, Value};
+use rullama_graph::{Graph, Value};
 
 use super::{
     select::FEWEST_OUTPUTS,
     stage::{From, Input, Linear, Stage},
+    users::Users,
 };
 
 /// Pieces that a reader of few workgroups adds up, and one of many.
 const NARROW_PIECES: u32 = 32;
 const WIDE_PIECES: u32 = 2;
 
-/// The products that nobody reads but who adds pieces up, with how many these may be.
+/// The products that nobody reads but who adds pieces up in steps of one row, with how many these may be.
 pub(super) fn added_up(graph: &Graph, stages: &[Stage]) -> HashMap<Value, u32> {
-    let users = users(graph);
+    let Users { users, .. } = Users::new(graph, true);
     let mut found: HashMap<Value, u32> = HashMap::new();
     let mut others = HashSet::new();
     for stage in stages {
@@ -38,25 +39,8 @@ pub(super) fn added_up(graph: &Graph, stages: &[Stage]) -> HashMap<Value, u32> {
             Stage::Plain(_) | Stage::Attention(_) | Stage::PerLayer(_) => {}
         }
     }
-    found.retain(|value, _| users[value.index()] == 1 && !others.contains(value));
+    found.retain(|value, _| users[value.index()].len() == 1 && !others.contains(value));
     found
-}
-
-/// How often each value is used, by the graph's own users and by those who want its result. Plans of one row know no
-/// difference between a value and its last row.
-fn users(graph: &Graph) -> Vec<u32> {
-    let mut source: Vec<usize> = Vec::with_capacity(graph.nodes().len());
-    let mut users = vec![0; graph.nodes().len()];
-    for (index, node) in graph.nodes().iter().enumerate() {
-        if let Op::LastRow { x } = node.op {
-            source.push(source[x.index()]);
-        } else {
-            source.push(index);
-            node.op.inputs().for_each(|input| users[source[input.index()]] += 1);
-        }
-    }
-    users[source[graph.output().index()]] += 1;
-    users
 }
 
 fn is_narrow(graph: &Graph, linear: &Linear) -> bool {

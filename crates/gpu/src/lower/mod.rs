@@ -3,6 +3,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `stage`, `fuse` | operations become stages, by a short list of patterns |
+//! | `users` | who reads which value |
 //! | `select` | a stage becomes dispatches: which kernel, which constants, how many workgroups |
 //! | `linear` | the dispatches of products |
 //! | `apart` | products that are left in pieces, for their readers to add up |
@@ -24,6 +25,7 @@ mod select;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod users;
 
 use std::collections::HashMap;
 

@@ -18,7 +18,10 @@ use std::collections::{HashMap, HashSet};
 
 use rullama_graph::{Graph, Node, Op, Rows, Value, Weight};
 
-use super::stage::{Attention, Epilogue, Norm, PerLayer, Stage, Sum};
+use super::{
+    stage::{Attention, Epilogue, Norm, PerLayer, Stage, Sum},
+    users::Users,
+};
 use crate::{CacheFormat, weights::Manifest};
 
 /// The fast products read weights in chunks of this many values.
@@ -59,9 +62,8 @@ struct Fuser<'a> {
     one_row: bool,
     /// The widest value that a product can make on the way.
     widest_made: u32,
-    /// What stands for each value: where there is one row, the last row of a value is the value.
+    /// See [`Users`].
     source: Vec<Value>,
-    /// The operations that read each value.
     users: Vec<Vec<usize>>,
     /// Operations that a stage covers which another one stands for.
     absorbed: Vec<bool>,
@@ -79,23 +81,9 @@ struct Fuser<'a> {
 
 impl<'a> Fuser<'a> {
     fn new(graph: &'a Graph, manifest: &'a Manifest, one_row: bool, widest_made: u32) -> Self {
-        let nodes = graph.nodes();
-        let mut source: Vec<Value> = Vec::with_capacity(nodes.len());
-        let mut users = vec![Vec::new(); nodes.len()];
-        let mut absorbed = vec![false; nodes.len()];
-        for (index, node) in nodes.iter().enumerate() {
-            match node.op {
-                Op::LastRow { x } if one_row => {
-                    source.push(source[x.index()]);
-                    absorbed[index] = true;
-                }
-                _ => {
-                    source.push(graph.produced(index));
-                    node.op.inputs().for_each(|input| users[source[input.index()].index()].push(index));
-                }
-            }
-        }
-        users[source[graph.output().index()].index()].push(nodes.len());
+        let Users { source, users } = Users::new(graph, one_row);
+        let absorbed =
+            graph.nodes().iter().map(|node| one_row && matches!(node.op, Op::LastRow { .. })).collect();
         Self {
             graph,
             manifest,
