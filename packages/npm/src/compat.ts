@@ -6,6 +6,7 @@
 import { RullamaError } from "./errors.js";
 import { messagesJson, optionsJson } from "./names.js";
 import { onBroken, runtime, type Runtime } from "./runtime.js";
+import { checkNumber, RANGES } from "./ranges.js";
 import { httpSource } from "./source/http.js";
 import { bytesSource } from "./source/memory.js";
 import type { ByteSource } from "./source/types.js";
@@ -103,9 +104,11 @@ export class Model {
     tokens.push(id);
     const given: GenerateOptions = { ...options, maxTokens: 1, ignoreEos: true };
     if (penalty !== undefined) {
+      checkNumber("repetition_penalty", RANGES.repeat_penalty, penalty);
       given.repeatPenalty = penalty;
     }
-    if (given.seed !== undefined) {
+    // A seed of -1 stays random.
+    if (typeof given.seed === "number" && given.seed !== -1) {
       // Each step draws anew; with one seed for all, all would draw the same.
       given.seed += tokens.length;
     }
