@@ -52,13 +52,14 @@ export class Model {
   }
 
   /** Loads a model that `read` reads, which has `total` bytes. */
-  static loadFromOpfs(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
-    return Model.#load(readerSource(read, total), maxContext ? { context: maxContext } : {});
+  static async loadFromOpfs(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
+    const context = checkedContext(maxContext);
+    return Model.#load(readerSource(read, total), context === undefined ? {} : { context });
   }
 
   /** The same for phones: without towers for images and sound, with tables that stay in the file, and a small context. */
-  static loadFromOpfsTextOnly(read: ReadFunction, total: number, maxContext = SMALL_CONTEXT): Promise<Model> {
-    return Model.#load(readerSource(read, total), memoryOptions({ context: maxContext || SMALL_CONTEXT }, true));
+  static async loadFromOpfsTextOnly(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
+    return Model.#load(readerSource(read, total), memoryOptions({ context: checkedContext(maxContext) ?? SMALL_CONTEXT }, true));
   }
 
   static async #load(source: ByteSource, options: { context?: number } = {}): Promise<Model> {
@@ -153,6 +154,15 @@ export class Model {
     this.#engine.unload();
     this.#source.close?.();
   }
+}
+
+/** The size of a context; none where it was left out or is 0, which that system took for its default. */
+function checkedContext(maxContext: number | undefined): number | undefined {
+  if (maxContext === undefined || maxContext === 0) {
+    return undefined;
+  }
+  checkNumber("maxContext", RANGES.context, maxContext);
+  return maxContext;
 }
 
 /** Waits for something of the module, but not longer than the module lives. */

@@ -1,7 +1,8 @@
 // What goes into the engine and what comes out of it, converted.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 
+import { Model } from "../../src/compat.js";
 import { Completions, type CompletionChunk } from "../../src/completions.js";
 import { RullamaError } from "../../src/errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "../../src/names.js";
@@ -9,6 +10,9 @@ import { Reply } from "../../src/reply.js";
 import { describe as describeSource, fileName, splitUrls } from "../../src/source/open.js";
 import { passOnFeatures } from "../../src/subgroups.js";
 import type { ChatOptions, Delta, Message, ReplyResult } from "../../src/types.js";
+
+// The wasm module need not be built for these tests.
+vi.mock("../../src/runtime.js", () => ({ runtime: () => Promise.reject(new Error("no module")), onBroken: () => () => {} }));
 
 test("options have the engine's names, and unknown ones are left to it", () => {
   const options = { maxTokens: 5, topK: 1, stop: ["a"], signal: new AbortController().signal, seed: undefined };
@@ -57,6 +61,13 @@ describe("numbers outside of their ranges are refused by the name that the progr
       const error = await completions().completions.create({ messages: [{ role: "user", content: "Hi" }], [name]: value }).catch((error: unknown) => error);
       expect(error).toMatchObject({ code: "option.out_of_range" });
       expect(String((error as Error).message)).toMatch(`option \`${name}\`: found ${value}; expected `);
+    }
+  });
+
+  test("also by the names of the earlier system", async () => {
+    for (const maxContext of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      const error = await Model.loadFromOpfs(() => new Uint8Array(), 1, maxContext).catch((error: unknown) => error);
+      expect(error).toMatchObject({ code: "option.out_of_range", message: `option \`maxContext\`: found ${maxContext}; expected a whole number from 1 to 4294967295` });
     }
   });
 
