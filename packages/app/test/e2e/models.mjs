@@ -278,6 +278,7 @@ export async function reports(checks, browser, rullama) {
     await page.click('[data-setting="report"]');
     await app.leaveDialog();
     equal(await stored(), false, "after switching it off");
+    await app.reload();
     await fail();
     await page.evaluate(() => fetch("api/models"));
     equal((await rullama.logs("load")).length, 1, "reports after switching it off");
