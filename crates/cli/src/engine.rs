@@ -3,7 +3,6 @@
 use std::{
     cell::Cell,
     collections::BTreeMap,
-    hash::{BuildHasher as _, Hasher as _, RandomState},
     io::{self, IsTerminal as _},
     time::{Duration, Instant},
 };
@@ -146,7 +145,10 @@ fn report_conversions(model: &GpuModel) {
 pub(crate) fn options(opened: &Opened, arguments: &SamplingArguments) -> Result<GenerateOptions, Failure> {
     let mut options = GenerateOptions::default();
     if let Some(stored) = &opened.stored {
-        for warning in options.apply(&stored.params)? {
+        let unusable = |error| {
+            Failure::new(format!("the defaults of `{}` cannot be used", stored.name)).caused_by(error)
+        };
+        for warning in options.apply(&stored.params).map_err(unusable)? {
             anstream::eprintln!("warning: a default of `{}`: {warning}", stored.name);
         }
     }
@@ -185,10 +187,9 @@ fn given(arguments: &SamplingArguments) -> Map<String, Value> {
     }
 }
 
-/// A conversation with a seed of its own, whose slow steps show that they go on.
+/// A conversation whose slow steps show progress.
 pub(crate) fn session(engine: &Engine) -> Result<Session, Failure> {
     let mut session = engine.session()?;
-    session.set_seed(random_seed());
     if io::stderr().is_terminal() {
         let started = Cell::new(Instant::now());
         let bar = ProgressBar::hidden().with_style(ProgressStyle::default_spinner());
@@ -211,12 +212,6 @@ pub(crate) fn session(engine: &Engine) -> Result<Session, Failure> {
         });
     }
     Ok(session)
-}
-
-/// A number nobody can foresee, for replies without a seed of their own.
-fn random_seed() -> u64 {
-    // The standard library keys its hash maps from the system's source of chance.
-    RandomState::new().build_hasher().finish()
 }
 
 /// Milliseconds since `start`.

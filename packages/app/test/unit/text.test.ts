@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { isWithin, RANGES } from "../../../npm/src/ranges";
 import { depths, summarise, ticks } from "../../src/device/statistics";
 import { stageFacts, type Stage, type StageName } from "../../src/model/stages";
 import { outdated, route } from "../../src/offline/routes";
@@ -211,6 +212,22 @@ describe("settings", () => {
     const chosen = { ...DEFAULTS, context: 4096 };
     expect(restoreSettings(storedSettings(chosen))).toEqual(chosen);
     expect(restoreSettings(storedSettings(DEFAULTS))).toEqual(DEFAULTS);
+  });
+
+  test("whatever a field takes, the engine takes", () => {
+    const names = { temperature: "temperature", topK: "top_k", topP: "top_p", minP: "min_p", repeatPenalty: "repeat_penalty", seed: "seed", maxTokens: "max_tokens", context: "context" } as const;
+    for (const { name, least, most, whole } of FIELDS) {
+      const range = RANGES[names[name]];
+      expect([isWithin(range, least), isWithin(range, most), whole], name).toEqual([true, true, range.whole]);
+    }
+    // And what is stored or typed beyond that never reaches it.
+    for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -1e300, 1e300]) {
+      const settings = readSettings(Object.fromEntries(FIELDS.map(({ name }) => [name, value])));
+      for (const { name } of FIELDS) {
+        const kept = settings[name];
+        expect(kept === null || isWithin(RANGES[names[name]], kept), `${name}: ${value} became ${kept}`).toBe(true);
+      }
+    }
   });
 
   test("every default fits its field", () => {
