@@ -1,11 +1,14 @@
-// Starts a browser that people use, with WebGPU but without need of a GPU: Chromium on the SwiftShader it brings, Firefox
-// on whatever Vulkan driver there is.
+// Finds and starts the browsers that people use, with WebGPU but without need of a GPU: Chromium on the SwiftShader it brings,
+// Firefox on lavapipe or another Vulkan driver. puppeteer drives both: Chromium over the developer tools' protocol (CDP),
+// Firefox over WebDriver BiDi. See docs/decisions/0014-one-browser-driver.md.
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
+import puppeteer from "puppeteer-core";
+import { Browser } from "./page.mjs";
 
-/** What Chromium is told: WebGPU in software, without a window, and nothing asked of the network. */
+/** Chromium's flags: WebGPU in software, without a window, and no requests of its own to the network. */
 export const CHROMIUM_FLAGS = [
   "--headless=new",
   "--no-sandbox",
@@ -29,12 +32,7 @@ const BROWSERS = {
       "C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe",
     ],
     install: "apt-get install chromium",
-    async launch(executablePath, profile) {
-      const { chromium } = await import("playwright-core");
-      const options = { executablePath, args: CHROMIUM_FLAGS };
-      // A browser on a profile of its own is headless by the flag above alone, which is the whole browser.
-      return profile ? chromium.launchPersistentContext(profile, { ...options, headless: false }) : chromium.launch(options);
-    },
+    options: () => ({ browser: "chrome", args: CHROMIUM_FLAGS }),
   },
   firefox: {
     programs: [
@@ -44,19 +42,23 @@ const BROWSERS = {
       "C:\\Program Files\\Mozilla Firefox\\firefox.exe",
     ],
     install: "apt-get install firefox-esr libvulkan1 mesa-vulkan-drivers",
-    // Playwright drives only a Firefox that it has patched; puppeteer drives the one that people use.
-    async launch(executablePath, userDataDir) {
-      const { default: puppeteer } = await import("puppeteer-core");
-      const extraPrefsFirefox = {
+    options: (downloads) => ({
+      browser: "firefox",
+      extraPrefsFirefox: {
         "dom.webgpu.enabled": true,
-        // A driver in software is on the list of those not to be trusted.
+        // Firefox does not trust software drivers unless told.
         "gfx.webgpu.ignore-blocklist": true,
-        // Some containers forbid what the sandbox is made of, and the only page is ours.
+        // Some containers forbid the system calls that the sandbox needs, and tests open only our own pages.
         "security.sandbox.content.level": 0,
-      };
-      const options = { executablePath, extraPrefsFirefox, protocolTimeout: 600_000 };
-      return puppeteer.launch({ browser: "firefox", ...options, ...(userDataDir ? { userDataDir } : {}) });
-    },
+        // Downloads are saved without a question.
+        "browser.download.folderList": 2,
+        "browser.download.dir": downloads,
+        "browser.download.useDownloadDir": true,
+        "browser.download.always_ask_before_handling_new_types": false,
+        // Reading the clipboard shows a button otherwise, which no test can press.
+        "dom.events.testing.asyncClipboard": true,
+      },
+    }),
   },
 };
 
@@ -68,33 +70,38 @@ export function advice(name) {
   return BROWSERS[name].install;
 }
 
-/**
- * Starts a browser. It ends with this process, and nothing that it wrote is left, but in the folder `profile` if one is
- * given: started on that again, it has everything that it kept.
- */
-export async function start(name, profile) {
-  const { programs, install, launch } = BROWSERS[name];
-  const program = find(programs);
+/** Where the installed program of a browser is; throws if there is none. */
+export function find(name) {
+  const { programs, install } = BROWSERS[name];
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  const paths = programs.flatMap((program) => (isAbsolute(program) ? [program] : folders.map((folder) => join(folder, program))));
+  const program = paths.find((path) => existsSync(path));
   if (!program) {
     throw new Error(`none of ${programs.join(", ")} is installed. On Debian:\n  ${install}`);
   }
-  // Profiles and whatever else a browser writes go where it can be swept away.
-  const folder = mkdtempSync(join(tmpdir(), "rullama-browser-"));
-  Object.assign(process.env, { HOME: folder, TMPDIR: folder });
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  // The drivers kill their browser when this process ends, which is what every way out of here comes to.
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-    process.on(signal, () => process.exit(1));
-  }
-  return { browser: await launch(program, profile), program };
+  return program;
 }
 
-/** The first program there is, looked for as a shell does. */
-function find(programs) {
-  const folders = (process.env.PATH ?? "").split(delimiter);
-  // A program with a path of its own is joined to no folder.
-  const paths = programs.flatMap((program) =>
-    isAbsolute(program) ? [program] : folders.map((folder) => join(folder, program)),
-  );
-  return paths.find((path) => existsSync(path));
+/**
+ * Starts a browser. It ends with this process and leaves no files behind, except in the folder `profile` if one is given:
+ * a browser started there again has everything it stored.
+ */
+export async function start(name, { profile } = {}) {
+  const executablePath = find(name);
+  // Everything a browser writes goes into one folder, which is removed at the end.
+  const folder = mkdtempSync(join(tmpdir(), "rullama-browser-"));
+  const downloads = join(folder, "downloads");
+  mkdirSync(downloads);
+  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  process.on("exit", remove);
+  const browser = await puppeteer.launch({
+    ...BROWSERS[name].options(downloads),
+    executablePath,
+    userDataDir: profile ?? join(folder, "profile"),
+    env: { ...process.env, HOME: folder, TMPDIR: folder },
+    // Kernels are compiled by the CPU here; nothing is sent to the page meanwhile.
+    protocolTimeout: 600_000,
+    defaultViewport: null,
+  });
+  return new Browser(name, executablePath, browser, downloads, remove);
 }

@@ -1,46 +1,39 @@
-// Compiles kernels in a real browser: `node kernels.mjs chromium|firefox KERNELS.json`.
+// Compiles every kernel in real browsers, from the list that `cargo run --package rullama-gpu --example kernels` writes to
+// target/kernels.json.
 //
-// Browsers differ from naga, which native devices use, and from each other: Chromium compiles WGSL with Tint, which is
-// stricter about uniform control flow; Firefox has a naga of its own, of another version than ours. Both run without
-// a GPU, Chromium on the SwiftShader it brings, Firefox on whatever Vulkan driver there is.
+// Browsers differ from naga, which native devices use, and from each other: Chromium compiles WGSL with Tint, which is stricter
+// about uniform control flow; Firefox has a naga of its own, of another version than ours.
 
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { fileURLToPath } from "node:url";
 
-import { advice, NAMES, start } from "./browsers.mjs";
+const LIST = fileURLToPath(new URL("../../target/kernels.json", import.meta.url));
 
-const SECONDS = 300;
+export const tests = [
+  {
+    title: "every kernel compiles",
+    gpu: [],
+    async run({ browser, shared }) {
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      await page.goto(shared.address);
+      const result = await page.evaluate(() => globalThis.compiled);
+      await context.close();
+      if (result.problem) {
+        throw new Error(result.problem);
+      }
+      judge(browser.name, result);
+    },
+  },
+];
 
-const [name, list] = process.argv.slice(2);
-if (!NAMES.includes(name) || !list) {
-  console.error("usage: node kernels.mjs chromium|firefox KERNELS.json");
-  process.exit(2);
-}
-
-setTimeout(() => fail(`not done after ${SECONDS} seconds`), SECONDS * 1000).unref();
-
-try {
-  report(await compile());
-} catch (error) {
-  fail(error.stack);
-}
-process.exit();
-
-async function compile() {
-  const server = await serve();
-  const { browser, program } = await start(name);
-  const page = await browser.newPage();
-  await page.goto(`http://127.0.0.1:${server.address().port}/`);
-  const result = await page.evaluate(() => globalThis.compiled);
-  await browser.close();
-  if (result.problem) {
-    fail(`${result.problem} (${program}). What is known to work, on Debian:\n  ${advice(name)}`);
+/** A server for the page: modules cannot be loaded from files. */
+export async function setUp() {
+  if (!existsSync(LIST)) {
+    throw new Error("the list of kernels is missing: cargo run --package rullama-gpu --example kernels -- target/kernels.json");
   }
-  return result;
-}
-
-/** A server for the page: WebGPU needs a secure context, which 127.0.0.1 is, and modules are not read from files. */
-async function serve() {
   const page = `<!doctype html><meta charset="utf-8"><title>kernels</title>
     <script type="module">
       import { compileAll } from "./compile.mjs";
@@ -49,48 +42,58 @@ async function serve() {
   const files = {
     "/": ["text/html", page],
     "/compile.mjs": ["text/javascript", await readFile(new URL("compile.mjs", import.meta.url))],
-    "/kernels.json": ["application/json", await readFile(list)],
+    "/kernels.json": ["application/json", await readFile(LIST)],
   };
   const server = createServer((request, response) => {
     const [type, content] = files[request.url] ?? [];
     response.writeHead(type ? 200 : 404, { "content-type": type ?? "text/plain" });
     response.end(content);
   });
-  return new Promise((resolve, reject) => {
+  await new Promise((resolve, reject) => {
     server.on("error", reject);
-    server.listen(0, "127.0.0.1", () => resolve(server));
+    server.listen(0, "127.0.0.1", resolve);
   });
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { address: `http://127.0.0.1:${server.address().port}/`, close };
 }
 
-function report({ features, results }) {
+/** Throws if a kernel failed, or if none was compiled. */
+function judge(name, { features, results }) {
   const skipped = results.filter(({ missing }) => missing);
   const tried = results.filter(({ missing }) => !missing);
-  const failed = tried.filter(({ notes, failure }) => failure || notes.some(({ type }) => type === "error"));
+  const faults = [];
   for (const { label, notes, failure } of tried) {
+    const errors = notes.filter(({ type }) => type === "error");
     for (const { type, message, line, source } of notes) {
-      console.log(`${name}: ${label}: ${type} in line ${line}, \`${source?.trim()}\`: ${brief(message)}`);
+      const text = `${label}: ${type} in line ${line}, \`${source?.trim()}\`: ${brief(message)}`;
+      if (type === "error") {
+        faults.push(text);
+      } else {
+        console.log(`        ${name}: ${text}`);
+      }
     }
-    if (failure && !notes.some(({ type }) => type === "error")) {
-      console.log(`${name}: ${label}: no pipeline: ${brief(failure)}`);
+    if (failure && errors.length === 0) {
+      faults.push(`${label}: no pipeline: ${brief(failure)}`);
     }
   }
   const missing = [...new Set(skipped.flatMap(({ missing }) => missing))].join(" and ");
   console.log(
-    `${name} (${features.join(", ") || "no features"}): ${tried.length - failed.length} kernels compiled` +
-      (failed.length > 0 ? `, ${failed.length} failed` : "") +
+    `        ${name} (${features.join(", ") || "no features"}): ${tried.length} kernels tried` +
       (skipped.length > 0 ? `, ${skipped.length} skipped for want of ${missing}` : ""),
   );
-  // Nothing compiled proves nothing.
-  process.exitCode = failed.length > 0 || tried.length === 0 ? 1 : 0;
+  if (faults.length > 0) {
+    throw new Error(faults.join("\n"));
+  }
+  if (tried.length === 0) {
+    throw new Error("no kernel was compiled");
+  }
 }
 
-/** A browser's message on one line, without the piece of source that Firefox draws under it. */
+/** A browser's message on one line, without the excerpt of source that Firefox draws under it. */
 function brief(message) {
   const lines = message.split("\n").filter((line) => !/^\s*\d*\s*[┌│]/.test(line));
   return lines.map((line) => line.trim()).filter(Boolean).join("; ");
-}
-
-function fail(problem) {
-  console.error(`${name}: ${problem}`);
-  process.exit(1);
 }

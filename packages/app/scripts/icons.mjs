@@ -12,14 +12,15 @@ const maskable = svg
   .replace(/(<rect[^>]*>)/, '$1<g transform="translate(64 64) scale(0.75)">')
   .replace("</svg>", "</g></svg>");
 
-const { browser } = await start("chromium");
+const browser = await start("chromium");
 for (const [name, size, picture] of [
   ["icon-192.png", 192, svg],
   ["icon-512.png", 512, svg],
   ["icon-maskable-512.png", 512, maskable],
 ]) {
-  const page = await browser.newPage({ viewport: { width: size, height: size } });
-  await page.setContent(`<style>body{margin:0}svg{display:block;width:${size}px;height:${size}px}</style>${picture}`);
+  const context = await browser.newContext({ viewport: { width: size, height: size } });
+  const page = await context.newPage();
+  await page.raw.setContent(`<style>body{margin:0}svg{display:block;width:${size}px;height:${size}px}</style>${picture}`);
   await writeFile(new URL(name, folder), await page.screenshot({ omitBackground: true }));
   console.log(name);
 }

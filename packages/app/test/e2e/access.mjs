@@ -1,7 +1,7 @@
 // Who cannot see, or use a mouse: names for everything, contrast, order by keyboard, narrow screens, no motion.
 
-import { App } from "./app.mjs";
-import { assert, equal } from "./checks.mjs";
+import { App, PHONE, WIDE } from "./app.mjs";
+import { assert, equal } from "../../../../xtask/browser/assert.mjs";
 
 /** In the page: what a person who hears or squints would miss. */
 function faults() {
@@ -117,10 +117,10 @@ export async function everyView(checks, app) {
     ["models", "#/models", '[aria-label="Stored models"]'],
     ["device", "#/device", ".card"],
   ];
-  for (const [size, viewport] of [["wide", { width: 1200, height: 800 }], ["phone", { width: 390, height: 844 }]]) {
-    await page.setViewportSize(viewport);
+  for (const [size, viewport] of [["wide", WIDE], ["phone", PHONE]]) {
+    await page.setViewport(viewport);
     for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme });
+      await page.emulateMedia({ "prefers-color-scheme": colorScheme });
       for (const [name, hash, last] of views) {
         await checks.check(`labels, contrast and width: ${name}, ${size}, ${colorScheme}`, async () => {
           await app.go(hash);
@@ -148,9 +148,9 @@ export async function everyView(checks, app) {
     await app.shot("view-drawer-phone");
     await page.keyboard.press("Escape");
     equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Conversations", "focus");
-    await page.setViewportSize({ width: 1200, height: 800 });
+    await page.setViewport(WIDE);
   });
-  await page.emulateMedia({ colorScheme: "light" });
+  await page.emulateMedia({ "prefers-color-scheme": "light" });
 }
 
 export async function keyboard(checks, app) {
@@ -211,10 +211,10 @@ export async function keyboard(checks, app) {
   });
 
   await checks.check("those who asked for no motion see none", async () => {
-    await page.emulateMedia({ reducedMotion: "reduce" });
+    await page.emulateMedia({ "prefers-reduced-motion": "reduce" });
     const moving = await page.evaluate(() => [...document.querySelectorAll("*")].filter((one) => getComputedStyle(one).animationName !== "none").length);
     equal(moving, 0, "moving elements");
-    await page.emulateMedia({ reducedMotion: "no-preference" });
+    await page.emulateMedia({ "prefers-reduced-motion": "no-preference" });
   });
 }
 
@@ -230,7 +230,7 @@ function tooSmall() {
 }
 
 export async function touch(checks, browser, origin) {
-  const app = await App.open(browser, origin, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const app = await App.open(browser, origin, { viewport: { ...PHONE, hasTouch: true, isMobile: true } });
   const { page } = app;
   await checks.check("fingers find every target", async () => {
     assert(await page.evaluate(() => matchMedia("(pointer: coarse)").matches), "no finger");

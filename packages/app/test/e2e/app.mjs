@@ -2,14 +2,17 @@
 
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { assert, SOON } from "./checks.mjs";
+import { assert } from "../../../../xtask/browser/assert.mjs";
 
 export const ARTEFACTS = fileURLToPath(new URL("../artefacts/", import.meta.url));
 export const MODEL = "micro-e2b-Q8_0";
 export const MODEL_FILE = fileURLToPath(new URL(`../../../../testdata/gguf/${MODEL}.gguf`, import.meta.url));
 
-/** Kernels are made by the processor here, which takes a while. */
+/** Milliseconds to load a model and for a whole reply: the CPU compiles and runs the kernels here. */
 export const PATIENCE = 480_000;
+
+export const WIDE = { width: 1200, height: 800 };
+export const PHONE = { width: 390, height: 844 };
 
 /** Small and the same every time. Only where nothing was chosen yet, so that a reload keeps what a check has set. */
 const SETTINGS = { context: 512, maxTokens: 16, seed: 7, temperature: 1, think: false };
@@ -25,6 +28,18 @@ function setOnce(settings) {
   }
 }
 
+/** In the page, before the app: models are loaded without the self-test, which takes longer than all else; one test has it. */
+export function skipSelfTest() {
+  const post = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (message, ...rest) {
+    if (message?.kind === "call" && message.name === "load") {
+      const options = JSON.parse(message.params.options);
+      message.params.options = JSON.stringify({ ...options, self_test: false });
+    }
+    return post.call(this, message, ...rest);
+  };
+}
+
 /** In the page: goes to another part of the app, and waits until the app has heard of it, which it does before this. */
 function turnTo(hash) {
   if (location.hash === hash) {
@@ -37,10 +52,9 @@ function turnTo(hash) {
 }
 
 export class App {
-  constructor(context, page, origin, { patience, pictures }) {
-    this.patience = patience;
-    /** What the names of its pictures begin with. */
-    this.pictures = pictures;
+  constructor(browser, context, page, origin) {
+    this.browser = browser;
+    this.patience = PATIENCE;
     this.context = context;
     this.page = page;
     this.origin = origin;
@@ -61,16 +75,17 @@ export class App {
     });
   }
 
-  static async open(browser, origin, { hash = "", before, settings = SETTINGS, patience = PATIENCE, ...options } = {}) {
-    const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, acceptDownloads: true, ...options });
-    context.setDefaultTimeout(SOON);
-    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  static async open(browser, origin, { hash = "", before, settings = SETTINGS, selfTest = false, viewport = WIDE } = {}) {
+    const context = await browser.newContext({ viewport, origin });
     const page = await context.newPage();
+    if (!selfTest) {
+      await page.addInitScript(skipSelfTest);
+    }
     await page.addInitScript(setOnce, JSON.stringify(settings));
     if (before) {
       await page.addInitScript(before);
     }
-    const app = new App(context, page, origin, { patience, pictures: browser.pictures ?? "" });
+    const app = new App(browser, context, page, origin);
     await app.go(hash);
     return app;
   }
@@ -115,17 +130,17 @@ export class App {
     await this.page.waitForFunction(() => navigator.serviceWorker.controller !== null);
   }
 
-  /** Opens the page anew without a network, and does something there. */
-  async withoutNetwork(body) {
+  /** Opens the page anew without a network, and does something there. The page must have been opened through `line`. */
+  async withoutNetwork(line, body) {
     await this.controlled();
-    await this.context.setOffline(true);
+    await line.cut();
     try {
       await this.reload();
       await body();
     } finally {
-      await this.context.setOffline(false);
-      // Asking for a network that is not there is told on the console by the browser itself.
-      this.troubles = this.troubles.filter((trouble) => !/ERR_INTERNET_DISCONNECTED/.test(trouble));
+      await line.mend();
+      // Browsers themselves tell on the console of requests that fail.
+      this.troubles = this.troubles.filter((trouble) => !/ERR_CONNECTION_REFUSED/.test(trouble));
     }
   }
 
@@ -175,7 +190,8 @@ export class App {
 
   async shot(name) {
     await mkdir(ARTEFACTS, { recursive: true });
-    await this.page.screenshot({ path: `${ARTEFACTS}/${this.pictures}${name}.png` });
+    const prefix = this.browser.name === "firefox" ? "firefox-" : "";
+    await this.page.screenshot({ path: `${ARTEFACTS}/${prefix}${name}.png` });
   }
 
   close() {

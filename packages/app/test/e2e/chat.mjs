@@ -1,7 +1,7 @@
 // A chat: keyboard, streaming, stop, other answers, branches, conversations that stay, export and import.
 
 import { readFile } from "node:fs/promises";
-import { assert, equal, eventually } from "./checks.mjs";
+import { assert, equal, eventually } from "../../../../xtask/browser/assert.mjs";
 
 /** In the page: notes from now on what a screen reader would say. */
 function listen() {
@@ -158,7 +158,7 @@ export async function chatting(checks, app) {
     equal(await page.locator(".correction:not(:empty)").allInnerTexts(), ["It can be from 0 to 2."], "corrections");
     equal([await set("maxTokens", "8"), await set("seed", "7"), await set("temperature", "1")], ["8", "7", "1"], "values");
     // Scrolled to its end, the panel can still be closed.
-    await page.locator("dialog >> text=Reset to defaults").scrollIntoViewIfNeeded();
+    await page.locator("dialog >> text=Reset to defaults").scrollIntoView();
     assert(await page.evaluate(() => document.querySelector(".dialog-close").getBoundingClientRect().top >= 0), "the way out is gone");
     await page.click('dialog [aria-label="Close"]');
     await app.dialogClosed();
@@ -300,14 +300,12 @@ export async function conversations(checks, app) {
   });
 }
 
-/** Files out and in, which only Playwright hands over. */
+/** Files out and in. */
 export async function transfer(checks, app) {
   const { page } = app;
   let exported;
   await checks.check("export and import bring everything back", async () => {
-    const saving = page.waitForEvent("download");
-    await page.click('[aria-label="Export all conversations"]');
-    exported = await readFile(await (await saving).path());
+    exported = await page.download('[aria-label="Export all conversations"]');
     const file = JSON.parse(exported);
     equal([file.format, file.version, file.conversations.length], ["rullama-conversations", 1, 1], "file");
     await page.hover(".conversation");
@@ -316,9 +314,7 @@ export async function transfer(checks, app) {
     await page.click("dialog >> text=Delete >> nth=-1");
     await app.dialogClosed();
     await page.waitForSelector("text=Conversations will stand here");
-    const choosing = page.waitForEvent("filechooser");
-    await page.click('[aria-label="Import conversations"]');
-    await (await choosing).setFiles({ name: "conversations.json", mimeType: "application/json", buffer: exported });
+    await page.chooseFile('[aria-label="Import conversations"]', { name: "conversations.json", content: exported });
     await page.waitForSelector(".conversation-title >> text=Renamed");
     await page.click(".conversation > a");
     await page.waitForSelector(".message");
@@ -327,9 +323,7 @@ export async function transfer(checks, app) {
   });
 
   await checks.check("a file that is no export is refused in words", async () => {
-    const choosing = page.waitForEvent("filechooser");
-    await page.click('[aria-label="Import conversations"]');
-    await (await choosing).setFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+    await page.chooseFile('[aria-label="Import conversations"]', { name: "x.json", content: Buffer.from("{}") });
     await page.waitForSelector("text=not an export of conversations");
   });
 }

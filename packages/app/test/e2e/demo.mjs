@@ -1,9 +1,9 @@
 // The demo model, as somebody meets it who is here for the first time: offered, loaded by a question, right in what it says, and
 // there again without a network.
 
-import { App } from "./app.mjs";
+import { App, PHONE, WIDE } from "./app.mjs";
 import { faultsOf, settled } from "./access.mjs";
-import { assert, equal, eventually } from "./checks.mjs";
+import { assert, equal, eventually } from "../../../../xtask/browser/assert.mjs";
 import { equalTroubles } from "./models.mjs";
 
 const TITLE = "Demo model, 16 MB, answers questions about rullama";
@@ -30,8 +30,12 @@ function storedDemos() {
   return navigator.storage.getDirectory().then(names).then((all) => all.filter((name) => /^rullama-demo-.*\.file$/.test(name)));
 }
 
-export async function firstStart(checks, browser, origin) {
-  const app = await App.open(browser, origin, { settings: SETTINGS });
+/** Settings that make the answer short: Chromium writes a few tokens a second here. */
+const BRIEF = { ...SETTINGS, think: false, maxTokens: 24, context: 512 };
+
+/** From an empty browser to the first answer. `brief` leaves the self-test and thinking out. */
+export async function firstStart(checks, browser, origin, { brief }) {
+  const app = await App.open(browser, origin, { settings: brief ? BRIEF : SETTINGS, selfTest: !brief });
   const { page } = app;
   await checks.check("at first start the demo model is offered, and nothing of it fetched unasked", async () => {
     await page.waitForSelector(`.welcome >> text=${TITLE}`);
@@ -56,30 +60,7 @@ export async function firstStart(checks, browser, origin) {
     const answer = await said(app);
     assert(/\b12\b/.test(answer), answer);
     equal(await page.locator(".model-chip").innerText(), "Demo model", "model");
-  });
-
-  await checks.check("a new chat offers questions, which are asked by one press", async () => {
-    await page.click(".sidebar >> text=New chat");
-    await page.waitForSelector(".welcome >> text=Ask about rullama");
-    await app.shot("demo-ready");
-    await page.click(".questions >> text=What is rullama?");
-    await page.waitForSelector(".message.assistant");
-    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Message", "focus");
-    await app.answered();
-    const answer = await said(app);
-    assert(/Gemma 4|browser/.test(answer), answer);
-    assert(await page.locator(".thought").isVisible(), "it did not think, which it does unless told");
-    await app.shot("demo-answer");
-  });
-
-  await checks.check("without thinking it is right as well", async () => {
-    await page.click('[aria-label="Settings"]');
-    await page.click('[data-setting="think"]');
-    await app.leaveDialog();
-    await page.click(".sidebar >> text=New chat");
-    await app.ask("What is 7 + 5?");
-    assert(/\b12\b/.test(await said(app)), await said(app));
-    assert(!(await page.locator(".thought").isVisible()), "it thought");
+    equal(await page.locator(".thought").isVisible(), !brief, "whether it thought, which it does unless told");
   });
 
   await checks.check("the Models page has one row for it, at the top, with what can be done with it", async () => {
@@ -101,31 +82,66 @@ export async function firstStart(checks, browser, origin) {
   return app;
 }
 
-/** What only Playwright can cut or resize. */
-export async function firstStartAgain(checks, app) {
+/** More answers of the demo model that is loaded. */
+export async function demoAnswers(checks, app) {
   const { page } = app;
-  await checks.check("at the next visit the demo model answers without a network", async () => {
+  await checks.check("a new chat offers questions, which are asked by one press", async () => {
     await app.go("#/");
-    await app.withoutNetwork(async () => {
-      await page.waitForSelector(".welcome >> text=Demo model");
-      await app.ask("What is 2 + 2?");
-      assert(/\b4\b/.test(await said(app)), await said(app));
-    });
+    await page.click(".sidebar >> text=New chat");
+    await page.waitForSelector(".welcome >> text=Ask about rullama");
+    await app.shot("demo-ready");
+    await page.click(".questions >> text=What is rullama?");
+    await page.waitForSelector(".message.assistant");
+    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Message", "focus");
+    await app.answered();
+    const answer = await said(app);
+    assert(/Gemma 4|browser/.test(answer), answer);
+    await app.shot("demo-answer");
   });
 
+  await checks.check("without thinking it is right as well", async () => {
+    await page.click('[aria-label="Settings"]');
+    await page.click('[data-setting="think"]');
+    await app.leaveDialog();
+    await page.click(".sidebar >> text=New chat");
+    await app.ask("What is 7 + 5?");
+    assert(/\b12\b/.test(await said(app)), await said(app));
+    assert(!(await page.locator(".thought").isVisible()), "it thought");
+  });
+}
+
+/** At the next visit, without a network. `answers` asks it something as well. */
+export async function demoOffline(checks, app, line, { answers }) {
+  const { page } = app;
+  await checks.check(`at the next visit, without a network, the demo model is there${answers ? " and answers" : ""}`, async () => {
+    await app.go("#/");
+    await app.withoutNetwork(line, async () => {
+      await page.waitForSelector(".welcome >> text=Demo model");
+      if (answers) {
+        await app.ask("What is 2 + 2?");
+        assert(/\b4\b/.test(await said(app)), await said(app));
+      }
+    });
+  });
+}
+
+/** Every view of the demo model, in both colours and on a phone, until it is deleted. Media are emulated in Chromium only. */
+export async function demoViews(checks, app) {
+  const { page } = app;
   await checks.check("labels, contrast and width of the first start and of the demo model, wide and on a phone", async () => {
     const look = async (name) => {
-      for (const [size, viewport] of [["wide", { width: 1200, height: 800 }], ["phone", { width: 390, height: 844 }]]) {
+      for (const [size, viewport] of [["wide", WIDE], ["phone", PHONE]]) {
         for (const colorScheme of ["light", "dark"]) {
-          await page.setViewportSize(viewport);
-          await page.emulateMedia({ colorScheme });
+          await page.setViewport(viewport);
+          await page.emulateMedia({ "prefers-color-scheme": colorScheme });
           await settled(page);
           await app.shot(`view-${name}-${size}-${colorScheme}`);
           equal(await faultsOf(page), [], `faults of ${name}, ${size}, ${colorScheme}`);
         }
       }
-      await page.setViewportSize({ width: 1200, height: 800 });
+      await page.setViewport(WIDE);
     };
+    await app.go("#/");
     await page.click(".sidebar >> text=New chat");
     await page.waitForSelector(".welcome >> text=Ask about rullama");
     await look("demo-ready");
@@ -133,7 +149,7 @@ export async function firstStartAgain(checks, app) {
     await page.waitForSelector("text=On this server");
     await page.waitForSelector('[aria-label="Delete Demo model"]');
     await look("models-demo");
-    // Deleted, it is as if nobody had been here.
+    // Once it is deleted, the app is as at the first start.
     await page.click('[aria-label="Delete Demo model"]');
     await page.click("dialog >> text=Delete >> nth=-1");
     await page.waitForSelector('[data-state="empty"] .model-chip');

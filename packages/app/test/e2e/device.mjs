@@ -1,7 +1,7 @@
 // The Device page: facts, self-test, benchmark, its result as a file and to the server.
 
 import { readFile } from "node:fs/promises";
-import { assert, equal, eventually } from "./checks.mjs";
+import { assert, equal, eventually } from "../../../../xtask/browser/assert.mjs";
 
 export async function device(checks, app, rullama) {
   const { page } = app;
@@ -19,15 +19,15 @@ export async function device(checks, app, rullama) {
   await checks.check("the self-test runs by itself, and tells how fast memory is read", async () => {
     await page.click("text=Run the self-test");
     await page.waitForSelector("text=Run it again", { timeout: app.patience });
-    const text = await page.locator(".card", { hasText: "Self-test" }).first().innerText();
+    const text = await page.locator(".card >> has=Self-test >> nth=0").innerText();
     assert(/All \d\d self-tests passed/.test(text) && /Memory is read at [\d.]+ .B\/s/.test(text), text);
     await app.shot("device-self-test");
   });
 
   await checks.check("the kernels of the model are shown", async () => {
-    await page.click("summary:text-is('Kernels')");
-    await page.waitForSelector("li:has-text('writing:') code");
-    assert((await page.locator("li:has-text('reading') code").count()) > 0, "no kernels of prompts");
+    await page.click("summary >> text=Kernels");
+    await page.waitForSelector("li >> has=writing: >> code");
+    assert((await page.locator("li >> has=reading >> code").count()) > 0, "no kernels of prompts");
   });
 
   await checks.check("the benchmark draws a curve over depth, with a table and a file", async () => {
@@ -35,11 +35,9 @@ export async function device(checks, app, rullama) {
     await page.waitForSelector("text=Save as JSON", { timeout: app.patience });
     equal(await page.locator(".plot .point").count(), 3, "points");
     equal(await page.locator(".results tbody tr").count(), 3, "rows");
-    await page.locator(".plot").scrollIntoViewIfNeeded();
+    await page.locator(".plot").scrollIntoView();
     await app.shot("device-benchmark");
-    const saving = page.waitForEvent("download");
-    await page.click("text=Save as JSON");
-    const result = JSON.parse(await readFile(await (await saving).path()));
+    const result = JSON.parse(await page.download("text=Save as JSON"));
     equal([result.format, result.points.map(({ depth }) => depth)], ["rullama-benchmark", [0, 239, 478]], "file");
     assert(result.points.every(({ decode }) => decode.median > 0 && decode.count === 3), JSON.stringify(result.points));
     assert(result.points[1].prompt > 0, "no speed of reading");

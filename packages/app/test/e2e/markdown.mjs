@@ -1,6 +1,6 @@
 // Markdown in a real page: an imported conversation with everything in it, friendly and not.
 
-import { assert, equal } from "./checks.mjs";
+import { assert, equal } from "../../../../xtask/browser/assert.mjs";
 
 const ANSWER = `# Why the sky is blue
 
@@ -37,9 +37,7 @@ export async function markdown(checks, app) {
     };
     const conversation = { id: "markdown", title: "Why is the sky blue?", named: true, system: "", createdAt: time, updatedAt: time, shown: {} };
     const file = { format: "rullama-conversations", version: 1, conversations: [{ ...conversation, messages: [message("m1", null, "user", "Why is the sky blue?"), answer] }] };
-    const choosing = page.waitForEvent("filechooser");
-    await page.click('[aria-label="Import conversations"]');
-    await (await choosing).setFiles({ name: "x.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(file)) });
+    await page.chooseFile('[aria-label="Import conversations"]', { name: "x.json", content: Buffer.from(JSON.stringify(file)) });
     await page.click(".conversation-title >> text=Why is the sky blue?");
     await page.waitForSelector(".markdown table");
     equal(await page.evaluate(() => window.hacked), undefined, "hacked");

@@ -2,7 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { App, MODEL, MODEL_FILE } from "./app.mjs";
-import { assert, equal, eventually } from "./checks.mjs";
+import { assert, equal, eventually } from "../../../../xtask/browser/assert.mjs";
 import { SERVED } from "./rullama.mjs";
 
 export async function byAddress(checks, app, server) {
@@ -81,13 +81,11 @@ export async function byAddress(checks, app, server) {
   });
 }
 
-/** Out of the browser, which only Playwright hands over. */
+/** Out of the browser, as a file. */
 export async function saved(checks, app) {
   const { page } = app;
   await checks.check("the stored model is saved as a file, byte for byte", async () => {
-    const saving = page.waitForEvent("download");
-    await page.click(`[aria-label="Save ${MODEL} as a file"]`);
-    const saved = await readFile(await (await saving).path());
+    const saved = await page.download(`[aria-label="Save ${MODEL} as a file"]`);
     assert(saved.equals(await readFile(MODEL_FILE)), "the bytes differ");
   });
 }
@@ -110,9 +108,7 @@ export async function tooLarge(checks, browser, origin) {
   const app = await App.open(browser, origin, { hash: "#/models", settings: { context: 262144, maxTokens: 8 }, before: scarceMemory });
   const { page } = app;
   const choose = async () => {
-    const choosing = page.waitForEvent("filechooser");
-    await page.click("text=Choose a file");
-    await (await choosing).setFiles(MODEL_FILE);
+    await page.chooseFile("text=Choose a file", MODEL_FILE);
   };
   await checks.check("a model that does not fit is told, and a context that fits is one press away", async () => {
     await choose();
@@ -138,9 +134,7 @@ export async function byFile(checks, browser, origin) {
   const app = await App.open(browser, origin, { hash: "#/models" });
   const { page } = app;
   await checks.check("a file that is no model is refused in words", async () => {
-    const choosing = page.waitForEvent("filechooser");
-    await page.click("text=Choose a file");
-    await (await choosing).setFiles({ name: "notes.gguf", mimeType: "application/octet-stream", buffer: Buffer.alloc(5000, "not a model ") });
+    await page.chooseFile("text=Choose a file", { name: "notes.gguf", content: Buffer.alloc(5000, "not a model ") });
     await page.waitForSelector('.error-box[data-code^="gguf"]');
     const text = await page.locator(".error-box").innerText();
     assert(text.includes("Not a model file") && !/\bat \w+ \(/.test(text), text);
@@ -176,9 +170,7 @@ export async function byFile(checks, browser, origin) {
     equal(await page.inputValue(".composer-input"), "Waiting", "message");
     equal(await page.locator(".model-chip").innerText(), "No model", "model");
     await page.click(".notice >> text=Models");
-    const choosing = page.waitForEvent("filechooser");
-    await page.click("text=Choose a file");
-    await (await choosing).setFiles(MODEL_FILE);
+    await page.chooseFile("text=Choose a file", MODEL_FILE);
     await page.waitForSelector(".notice", { state: "detached" });
     await app.go("#/");
     equal(await page.inputValue(".composer-input"), "Waiting", "message");

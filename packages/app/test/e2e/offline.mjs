@@ -1,20 +1,22 @@
 // Without a network, without a GPU for a moment, and without one at all.
 
 import { App } from "./app.mjs";
-import { assert, equal } from "./checks.mjs";
+import { assert, equal } from "../../../../xtask/browser/assert.mjs";
 import { equalTroubles } from "./models.mjs";
 
-export async function offline(checks, app) {
+export async function offline(checks, app, line) {
   const { page } = app;
   await checks.check("without a network the app opens, and a stored model is loaded and answers", async () => {
-    await app.withoutNetwork(async () => {
+    await app.withoutNetwork(line, async () => {
       await page.waitForSelector(".message");
       await app.shot("offline");
       await app.ask("Are you there?");
       equal((await app.messages()).at(-1).state, "complete", "state");
     });
   });
+}
 
+export async function cached(checks, { page }) {
   await checks.check("nothing but the app's own files is kept by the service worker", async () => {
     const kept = await page.evaluate(async () => {
       const names = await caches.keys();
@@ -62,12 +64,10 @@ export async function newVersion(checks, browser, server) {
 export async function silentServer(checks, browser, server) {
   const app = await App.open(browser, server.origin);
   const { page } = app;
-  await checks.check("the app opens at once where the server says nothing", async () => {
+  await checks.check("the app opens where the server says nothing", async () => {
     await app.controlled();
     server.behaviour.silent = true;
-    await page.goto("about:blank");
-    // The server never answers, so whatever shows comes from the service worker, and no request holds it back for good.
-    await page.goto(`${server.origin}/#/models`, { waitUntil: "commit" });
+    await page.leaveFor(`${server.origin}/#/models`);
     await page.waitForSelector("text=From an address");
   });
   server.behaviour.silent = false;
@@ -91,7 +91,7 @@ export async function lostProcess(checks, app, browser) {
   await checks.check("when the browser's GPU process dies, the answer goes on", async () => {
     await page.click(".sidebar >> text=New chat");
     await app.setMaximum(60);
-    const session = await browser.newBrowserCDPSession();
+    const session = await browser.devtools();
     await app.begin("Go on");
     await session.send("Browser.crashGpuProcess");
     await app.answered();

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { join, normalize } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const PACKAGE = fileURLToPath(new URL("../../..", import.meta.url));
+const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
 const CHUNK = 256 * 1024;
 
 const PAGE = `<!doctype html><title>store</title><script type="module">
@@ -64,7 +64,7 @@ export class TestServer {
       response.setHeader("Content-Type", "text/html; charset=utf-8");
       return response.end(path === "/" ? PAGE : "");
     }
-    const folder = path.startsWith("/dist/") ? PACKAGE : join(PACKAGE, "test/store/browser");
+    const folder = path.startsWith("/dist/") ? PACKAGE : join(PACKAGE, "test/browser");
     const body = await readFile(join(folder, normalize(path))).catch(() => undefined);
     if (body === undefined) return response.writeHead(404).end();
     response.setHeader("Content-Type", "text/javascript; charset=utf-8");
