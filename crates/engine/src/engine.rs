@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use rullama_chat::Variant;
-use rullama_gemma::Config;
+use rullama_gemma::{Config, Warning};
 use rullama_gguf::Model;
 use rullama_tokenizer::Tokenizer;
 
@@ -112,6 +112,7 @@ pub(crate) struct Inner {
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) context: usize,
     pub(crate) prompts: Variant,
+    warnings: Vec<Warning>,
     #[cfg(feature = "gpu")]
     gpu: Option<Rc<crate::gpu::Shared>>,
 }
@@ -185,6 +186,11 @@ impl Engine {
         &self.inner.tokenizer
     }
 
+    /// What is not as expected in the model's file. The model runs all the same.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.inner.warnings
+    }
+
     /// The style of its prompts.
     pub fn prompts(&self) -> Variant {
         self.inner.prompts
@@ -202,6 +208,7 @@ struct Checked {
     tokenizer: Tokenizer,
     context: usize,
     prompts: Variant,
+    warnings: Vec<Warning>,
 }
 
 impl Checked {
@@ -217,17 +224,19 @@ impl Checked {
         // The small members are those with per-layer embeddings.
         let own = if config.per_layer_width.is_some() { Variant::Small } else { Variant::Large };
         let (context, prompts) = (context as usize, options.prompts.unwrap_or(own));
-        Ok(Self { config, tokenizer, context, prompts })
+        let warnings = rullama_gemma::warnings(model, &config);
+        Ok(Self { config, tokenizer, context, prompts, warnings })
     }
 
     fn with(self, backend: Box<dyn Backend>) -> Engine {
-        let Self { config, tokenizer, context, prompts } = self;
+        let Self { config, tokenizer, context, prompts, warnings } = self;
         let inner = Inner {
             config,
             tokenizer,
             backend,
             context,
             prompts,
+            warnings,
             #[cfg(feature = "gpu")]
             gpu: None,
         };
