@@ -37,7 +37,9 @@ pub(crate) async fn load(
         }
         None => {
             arguments.memory.apply(&mut options, BackendChoice::Cpu);
-            Ok(Engine::load(opened.model, &options)?)
+            let engine = Engine::load(opened.model, &options)?;
+            report_warnings(&engine);
+            Ok(engine)
         }
     }
 }
@@ -105,6 +107,7 @@ pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> 
     let engine = Engine::load_on(gpu, opened.model, options, &mut progress).await;
     bar.finish_and_clear();
     let engine = engine?;
+    report_warnings(&engine);
     if let Some(model) = engine.gpu_model() {
         report_conversions(&model);
         let unasked = model.residency() != Residency::Gpu && options.residency.is_none();
@@ -119,6 +122,19 @@ pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> 
         }
     }
     Ok(engine)
+}
+
+/// Says what is not as expected in the model's file.
+fn report_warnings(engine: &Engine) {
+    const MOST: usize = 8;
+    let warnings = engine.warnings();
+    for warning in warnings.iter().take(MOST) {
+        // Names are the file's, and the terminal obeys control characters.
+        anstream::eprintln!("warning: {}", warning.to_string().escape_debug());
+    }
+    if warnings.len() > MOST {
+        anstream::eprintln!("warning: {} more, which `rullama inspect` lists", warnings.len() - MOST);
+    }
 }
 
 fn streamed(residency: Residency) -> &'static str {

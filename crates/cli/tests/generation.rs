@@ -339,3 +339,43 @@ fn mistakes_are_told() {
     refuse(&["generate", &vocabulary, "--backend", "cpu", "--ids", "2"], 1, "no weights");
     refuse(&["logits", &tiny, "--ids", "2", "--out", "/nonexistent/l.npy"], 1, "/nonexistent/l.npy");
 }
+
+/// A copy of a model in which a name is another one of the same length.
+fn renamed(folder: &tempfile::TempDir, from: &str, to: &str) -> String {
+    let mut bytes = fs::read(model("micro-e2b-Q8_0")).unwrap();
+    let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
+    bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+    let path = folder.path().join("renamed.gguf");
+    fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_file_that_is_not_as_expected_gets_a_warning_or_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let generate = |path: &str| {
+        rullama(&["generate", path, "--ids", "2,610", "--max-tokens", "1", "--backend", "cpu"], "")
+    };
+    let said = |output: &Output| String::from_utf8(output.stderr.clone()).unwrap();
+    let whole = generate(&model("micro-e2b-Q8_0"));
+    assert!(whole.status.success() && !said(&whole).contains("warning"), "{}", said(&whole));
+
+    let unused = renamed(&folder, "rope_freqs.weight", "rope_fre\u{1b}s.weight");
+    let output = generate(&unused);
+    assert!(output.status.success());
+    assert!(said(&output).contains("warning: tensor `rope_freqs.weight` is missing; "), "{}", said(&output));
+    assert!(
+        said(&output).contains(r"warning: tensor `rope_fre\u{1b}s.weight` is unknown"),
+        "{}",
+        said(&output)
+    );
+    let report = json_of(&["inspect", &unused, "--json"]);
+    assert_eq!((report["warnings"].as_array().unwrap().len(), &report["problem"]), (2, &Value::Null));
+
+    let broken = renamed(&folder, "blk.0.attn_v.weight", "blk.0.attn_w.weight");
+    let output = generate(&broken);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("tensor `blk.0.attn_v.weight` is missing"), "{}", said(&output));
+    let report = json_of(&["inspect", &broken, "--json"]);
+    assert_eq!(report["problem"], "tensor `blk.0.attn_v.weight` is missing");
+}

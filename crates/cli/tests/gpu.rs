@@ -291,3 +291,26 @@ fn where_there_is_no_gpu_that_is_said() {
             .success()
     );
 }
+
+/// Numbers that are not finite end a reply with the same error on both backends, and not with garbage.
+#[test]
+fn a_damaged_model_fails_as_on_the_cpu() {
+    let micro = model("micro-e2b-Q8_0");
+    let report = json_of(&["inspect", &micro, "--tensors", "--json"]);
+    let tensors = report["tensors"].as_array().unwrap();
+    let tensor = tensors.iter().find(|tensor| tensor["name"] == "blk.1.ffn_down.weight").unwrap();
+    let at = (report["data_start"].as_u64().unwrap() + tensor["offset"].as_u64().unwrap()) as usize;
+    let mut bytes = std::fs::read(&micro).unwrap();
+    // The scale of the first block, as a half float: not a number.
+    bytes[at..at + 2].copy_from_slice(&0x7e00u16.to_le_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.gguf");
+    std::fs::write(&path, bytes).unwrap();
+    for backend in ["gpu", "cpu"] {
+        let arguments = ["generate", path.to_str().unwrap(), "--ids", "2,610,483", "--context", "64"];
+        let output = rullama(&[&arguments[..], &["--backend", backend]].concat(), &[]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{backend}: {said}");
+        assert!(said.contains("is not finite after "), "{backend}: {said}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use rullama_chat::Variant;
-use rullama_gemma::Config;
+use rullama_gemma::{Config, Warning};
 use rullama_gguf::Model;
 use rullama_tokenizer::Tokenizer;
 
@@ -138,6 +138,7 @@ pub(crate) struct Inner {
     pub(crate) context: usize,
     pub(crate) prompts: Variant,
     pub(crate) entropy: Entropy,
+    warnings: Vec<Warning>,
     #[cfg(feature = "gpu")]
     gpu: Option<Rc<crate::gpu::Shared>>,
 }
@@ -211,6 +212,11 @@ impl Engine {
         &self.inner.tokenizer
     }
 
+    /// What is not as expected in the model's file. The model runs all the same.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.inner.warnings
+    }
+
     /// The style of its prompts.
     pub fn prompts(&self) -> Variant {
         self.inner.prompts
@@ -229,6 +235,7 @@ struct Checked {
     context: usize,
     prompts: Variant,
     entropy: Entropy,
+    warnings: Vec<Warning>,
 }
 
 impl Checked {
@@ -245,11 +252,12 @@ impl Checked {
         // The small members are those with per-layer embeddings.
         let own = if config.per_layer_width.is_some() { Variant::Small } else { Variant::Large };
         let (context, prompts) = (context as usize, options.prompts.unwrap_or(own));
-        Ok(Self { config, tokenizer, context, prompts, entropy: options.entropy })
+        let warnings = rullama_gemma::warnings(model, &config);
+        Ok(Self { config, tokenizer, context, prompts, entropy: options.entropy, warnings })
     }
 
     fn with(self, backend: Box<dyn Backend>) -> Engine {
-        let Self { config, tokenizer, context, prompts, entropy } = self;
+        let Self { config, tokenizer, context, prompts, entropy, warnings } = self;
         let inner = Inner {
             config,
             tokenizer,
@@ -257,6 +265,7 @@ impl Checked {
             context,
             prompts,
             entropy,
+            warnings,
             #[cfg(feature = "gpu")]
             gpu: None,
         };

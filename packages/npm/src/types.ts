@@ -209,6 +209,8 @@ export interface EngineInfo {
   conversions: { tensor: string; from: string; to: string }[];
   /** What is done in a safer way, because the GPU answered wrongly in a self-test. */
   fallbacks: string[];
+  /** What is not as expected in the model's file: tensors or keys that are not used, or missing ones that were assumed. */
+  warnings: string[];
 }
 
 /** A reader of your own. */

@@ -125,11 +125,11 @@ describe("what errors say", () => {
   // Every code of the package, as its sources name them.
   const CODES = [
     ...["device.unavailable", "device.lost", "device.refused", "device.unreliable", "memory.exhausted", "memory.too_large"],
-    ...["model.unsupported", "model.missing_tensor", "model.wrong_shape", "model.invalid", "context.overflow", "context.too_large"],
+    ...["model.unsupported", "model.missing_tensor", "model.wrong_shape", "model.invalid", "model.unexpected_tensor", "model.not_finite", "context.overflow", "context.too_large"],
     ...["gguf.not_gguf", "gguf.version", "gguf.truncated", "gguf.malformed", "gguf.split", "format.unknown", "format.removed"],
     ...["metadata.missing", "metadata.type", "tokenizer.vocabulary", "tokenizer.unsupported", "chat.invalid_json", "input.empty"],
     ...["option.unknown", "option.out_of_range", "sample.not_finite", "source.status", "source.connection", "source.range_ignored"],
-    ...["source.changed", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
+    ...["source.changed", "source.too_slow", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
     ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "source.content_range"],
     ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid", "report.refused"],
   ];

@@ -47,6 +47,7 @@ async function matchesGoldens({ Engine, ModelStore }, asked, assert) {
   const engine = await Engine.load(await SOURCES[from ?? "url"](), options);
   const { info } = engine;
   assert.equal(info.fallbacks, []);
+  assert.equal(info.warnings, []);
   assert.equal(info.residency, residency ?? "gpu");
   assert(info.wasmMemory < 64 << 20, `${info.wasmMemory} bytes of wasm memory`);
   if (residency) {
