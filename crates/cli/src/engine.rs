@@ -17,6 +17,7 @@ use crate::{
     arguments::{BackendChoice, KvChoice, LoadArguments, MemoryArguments, SamplingArguments},
     failure::Failure,
     model::{self, Opened},
+    output,
 };
 
 /// Makes an opened model ready to run. Its own options may say how large its context is, unless the command line
@@ -60,14 +61,16 @@ pub(crate) async fn choose_gpu(
     let program =
         gpu.as_ref().map(Gpu::profile).filter(|profile| profile.software).map(|profile| &profile.name);
     match (&gpu, program) {
-        (None, _) => anstream::eprintln!("note: no GPU was found, so the CPU computes"),
+        (None, _) => output::note("note: no GPU was found, so the CPU computes"),
         (_, Some(name)) if without => {
-            anstream::eprintln!("note: the GPU is a program ({name}), so the CPU computes, which is faster");
+            output::note(format_args!(
+                "note: the GPU is a program ({name}), so the CPU computes, which is faster"
+            ));
         }
         (_, Some(name)) => {
-            anstream::eprintln!(
+            output::note(format_args!(
                 "note: the GPU is a program ({name}), which is slow; --backend cpu may be faster"
-            );
+            ));
         }
         _ => (),
     }
@@ -110,13 +113,13 @@ pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> 
         report_conversions(&model);
         let unasked = model.residency() != Residency::Gpu && options.residency.is_none();
         if unasked {
-            anstream::eprintln!(
+            output::note(format_args!(
                 "note: {}, because the GPU has no room for all of them",
                 streamed(model.residency())
-            );
+            ));
         }
         for fallback in model.fallbacks() {
-            anstream::eprintln!("note: {fallback}");
+            output::note(format_args!("note: {fallback}"));
         }
     }
     Ok(engine)
@@ -138,7 +141,7 @@ fn report_conversions(model: &GpuModel) {
     }
     for ((from, to), count) in counts {
         let tensors = if count == 1 { "tensor" } else { "tensors" };
-        anstream::eprintln!("note: {count} {tensors} of format {from} became {to} on the GPU");
+        output::note(format_args!("note: {count} {tensors} of format {from} became {to} on the GPU"));
     }
 }
 
@@ -147,7 +150,7 @@ pub(crate) fn options(opened: &Opened, arguments: &SamplingArguments) -> Result<
     let mut options = GenerateOptions::default();
     if let Some(stored) = &opened.stored {
         for warning in options.apply(&stored.params)? {
-            anstream::eprintln!("warning: a default of `{}`: {warning}", stored.name);
+            output::note(format_args!("warning: a default of `{}`: {warning}", stored.name));
         }
     }
     options.apply(&given(arguments)).map_err(|error| Failure::from(error).usage())?;

@@ -10,7 +10,7 @@ use rullama_gpu::Residency;
 
 use super::{
     MODEL_HELP, optional_model_help,
-    values::{BackendChoice, IdList, KvChoice, Switch, finite, id_list},
+    values::{BackendChoice, IdList, KvChoice, Switch, finite, id_list, seed},
 };
 
 /// How a model is loaded.
@@ -67,7 +67,7 @@ pub(crate) struct SamplingArguments {
     #[arg(long, value_name = "R", value_parser = finite, allow_negative_numbers = true)]
     pub(crate) repeat_penalty: Option<f32>,
     /// The same seed gives the same text; -1 for another each time [default: -1]
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub(crate) seed: Option<i128>,
     /// End the reply before this text; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]

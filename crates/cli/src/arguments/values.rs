@@ -19,6 +19,13 @@ pub(super) fn finite(text: &str) -> Result<f32, String> {
     if number.is_finite() { Ok(number) } else { Err("a finite number was expected".to_owned()) }
 }
 
+/// A seed that fits 64 bits, or a negative number for none.
+pub(super) fn seed(text: &str) -> Result<i128, String> {
+    let range = i128::from(i64::MIN)..=i128::from(u64::MAX);
+    let seed = text.parse().ok().filter(|seed| range.contains(seed));
+    seed.ok_or_else(|| "a whole number below 2⁶⁴ was expected, or -1".to_owned())
+}
+
 /// What computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendChoice {
