@@ -16,6 +16,7 @@ use crate::{
     arguments::{BackendChoice, KvChoice, LoadArguments, MemoryArguments, SamplingArguments},
     failure::Failure,
     model::{self, Opened},
+    output,
 };
 
 /// Makes an opened model ready to run. Its own options may say how large its context is, unless the command line
@@ -61,14 +62,16 @@ pub(crate) async fn choose_gpu(
     let program =
         gpu.as_ref().map(Gpu::profile).filter(|profile| profile.software).map(|profile| &profile.name);
     match (&gpu, program) {
-        (None, _) => anstream::eprintln!("note: no GPU was found, so the CPU computes"),
+        (None, _) => output::note("note: no GPU was found, so the CPU computes"),
         (_, Some(name)) if without => {
-            anstream::eprintln!("note: the GPU is a program ({name}), so the CPU computes, which is faster");
+            output::note(format_args!(
+                "note: the GPU is a program ({name}), so the CPU computes, which is faster"
+            ));
         }
         (_, Some(name)) => {
-            anstream::eprintln!(
+            output::note(format_args!(
                 "note: the GPU is a program ({name}), which is slow; --backend cpu may be faster"
-            );
+            ));
         }
         _ => (),
     }
@@ -112,13 +115,13 @@ pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> 
         report_conversions(&model);
         let unasked = model.residency() != Residency::Gpu && options.residency.is_none();
         if unasked {
-            anstream::eprintln!(
+            output::note(format_args!(
                 "note: {}, because the GPU has no room for all of them",
                 streamed(model.residency())
-            );
+            ));
         }
         for fallback in model.fallbacks() {
-            anstream::eprintln!("note: {fallback}");
+            output::note(format_args!("note: {fallback}"));
         }
     }
     Ok(engine)
@@ -130,10 +133,10 @@ fn report_warnings(engine: &Engine) {
     let warnings = engine.warnings();
     for warning in warnings.iter().take(MOST) {
         // Names are the file's, and the terminal obeys control characters.
-        anstream::eprintln!("warning: {}", warning.to_string().escape_debug());
+        output::note(format_args!("warning: {warning}"));
     }
     if warnings.len() > MOST {
-        anstream::eprintln!("warning: {} more, which `rullama inspect` lists", warnings.len() - MOST);
+        output::note(format_args!("warning: {} more, which `rullama inspect` lists", warnings.len() - MOST));
     }
 }
 
@@ -153,7 +156,7 @@ fn report_conversions(model: &GpuModel) {
     }
     for ((from, to), count) in counts {
         let tensors = if count == 1 { "tensor" } else { "tensors" };
-        anstream::eprintln!("note: {count} {tensors} of format {from} became {to} on the GPU");
+        output::note(format_args!("note: {count} {tensors} of format {from} became {to} on the GPU"));
     }
 }
 
@@ -165,7 +168,7 @@ pub(crate) fn options(opened: &Opened, arguments: &SamplingArguments) -> Result<
             Failure::new(format!("the defaults of `{}` cannot be used", stored.name)).caused_by(error)
         };
         for warning in options.apply(&stored.params).map_err(unusable)? {
-            anstream::eprintln!("warning: a default of `{}`: {warning}", stored.name);
+            output::note(format_args!("warning: a default of `{}`: {warning}", stored.name));
         }
     }
     options.apply(&given(arguments)).map_err(|error| Failure::from(error).usage())?;
