@@ -1,13 +1,10 @@
 //! Whole models on the GPU: every member of the family, on whatever adapter there is, against Hugging Face and the CPU
 //! reference.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
+use crate::common;
 use std::{collections::HashMap, rc::Rc};
 
-use common::{Reference, apart, argmax, generated, gpu, graph, load, open, read, step, testdata};
+use crate::common::{Reference, apart, argmax, generated, gpu, graph, load, open, read, step, testdata};
 use rullama_gemma::Outputs;
 use rullama_gguf::Model;
 use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Sampling};

@@ -4,7 +4,7 @@ use rullama_gguf::Format;
 use rullama_gpu::CacheFormat;
 use rullama_graph::{AttendShape, Cache, CacheInfo, Mask, Rope, Tensor};
 
-use crate::case::{Case, Gpus, Maker};
+use super::case::{Case, Gpus, Maker};
 
 const EPS: f32 = 1e-6;
 

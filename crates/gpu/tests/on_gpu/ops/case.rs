@@ -3,12 +3,12 @@
 use std::{cell::RefCell, rc::Rc};
 
 use rullama_gguf::{Format, Model, Writer};
-use rullama_gpu::{CacheFormat, Gpu, GpuModel, GpuOptions, ModelOptions};
+use rullama_gpu::{CacheFormat, GpuModel, GpuOptions, ModelOptions};
 use rullama_graph::{Builder, Graph, SoftRows, Tensor, Weight, WeightInfo};
 use rullama_reference::KvFormat;
 use safetensors::SafeTensors;
 
-use crate::common::{Reference, from_bytes, gpu, load, step, testdata};
+use crate::common::{Lent, Reference, from_bytes, gpu, load, step, testdata};
 
 /// Tokens of every case.
 const VOCABULARY: u32 = 61;
@@ -381,7 +381,7 @@ fn usual(values: &[f32]) -> f32 {
 }
 
 /// What cases run on: the GPU as it is, and where it has subgroups, as if it had none.
-pub(crate) struct Gpus(Vec<Gpu>);
+pub(crate) struct Gpus(Vec<Lent>);
 
 impl Gpus {
     /// As it is, but for matrix units, which are not exact and have a test of their own.

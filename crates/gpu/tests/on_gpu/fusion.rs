@@ -1,12 +1,9 @@
 //! What must not change a result: whether operations are fused, and how a prompt is cut into steps.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
+use crate::common;
 use std::rc::Rc;
 
-use common::{apart, gpu, graph, load, open, read};
+use crate::common::{apart, gpu, graph, load, open, read};
 use rullama_gemma::Outputs;
 use rullama_gpu::{CacheFormat, GpuModel, GpuOptions, ModelOptions};
 

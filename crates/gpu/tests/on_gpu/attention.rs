@@ -4,12 +4,11 @@
 //! several hundredths. What the kernels stored is therefore compared with what they should have stored, to within one
 //! rounding; and what they answered with what follows from the rows that they stored.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
+use crate::common::{self, Lent};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Dialect, Gpu, GpuOptions, KernelSpec,
+    Dialect, GpuOptions, KernelSpec,
     attention::{
         CacheFormat, NO_WEIGHT, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads,
         query_heads_grid,
@@ -316,19 +315,14 @@ fn compare(case: &Case, what: &str, found: &[f32], expected: &[f64]) {
     assert!(worst <= 1e-4 * largest, "{case:?}: {what} is {:.1e} of {largest} apart", worst / largest);
 }
 
-fn gpu() -> Gpu {
-    open(&GpuOptions::default().floor())
-}
-
-fn open(options: &GpuOptions) -> Gpu {
-    pollster::block_on(Gpu::open(options))
-        .expect("these tests need an adapter; a software one such as lavapipe will do")
+fn gpu() -> Lent {
+    common::gpu(&GpuOptions::default().floor())
 }
 
 /// Runs a test on what WebGPU guarantees, and with subgroups where the GPU has them.
 fn with_and_without_subgroups(test: impl Fn(&Lab<'_>, Option<u32>)) {
     test(&Lab::new(&gpu()), None);
-    let gpu = open(&GpuOptions::default());
+    let gpu = common::gpu(&GpuOptions::default());
     if let Some(lanes) = gpu.profile().subgroup() {
         test(&Lab::new(&gpu), Some(lanes));
     }

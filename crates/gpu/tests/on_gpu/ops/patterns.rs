@@ -3,7 +3,7 @@
 use rullama_gguf::Format;
 use rullama_graph::Tensor;
 
-use crate::{
+use super::{
     attention::Layer,
     case::{Case, Gpus, Maker, Random},
 };
