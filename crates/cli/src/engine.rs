@@ -132,7 +132,6 @@ fn report_warnings(engine: &Engine) {
     const MOST: usize = 8;
     let warnings = engine.warnings();
     for warning in warnings.iter().take(MOST) {
-        // Names are the file's, and the terminal obeys control characters.
         output::note(format_args!("warning: {warning}"));
     }
     if warnings.len() > MOST {
