@@ -73,10 +73,16 @@ fn format(tally: &mut Tally) {
     tally.check("format of fuzz targets", &["cargo", "fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]);
 }
 
-/// All tests on this machine, those of the GPU on whatever adapter there is.
+/// All tests on this machine, those of the GPU on the adapter that the system offers.
 fn native(tally: &mut Tally) {
     if output(&["cargo", "nextest", "--version"]).is_some() {
-        tally.check("native tests", &["cargo", "nextest", "run", "--workspace", "--no-fail-fast"]);
+        let tests = ["cargo", "nextest", "run", "--workspace", "--no-fail-fast", "-E"];
+        tally.check("native tests", &[&tests[..], &["not binary(on_gpu)"]].concat());
+        // In one process, which shares devices and compiled kernels: nextest would start one for each test.
+        tally.check(
+            "native tests on the GPU",
+            &["cargo", "test", "--workspace", "--no-fail-fast", "--test", "on_gpu"],
+        );
     } else {
         let tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
         tally.check("native tests", &tests);
@@ -105,17 +111,8 @@ fn browsers(tally: &mut Tally) {
     tally.check("npm package's unit tests", &["npm", "test", "--prefix", "packages/npm"]);
     tally.check("app", &["npm", "run", "build", "--prefix", "packages/app"]);
     tally.check("app's unit tests", &["npm", "test", "--prefix", "packages/app"]);
-    for browser in ["chromium", "firefox"] {
-        let name = |what: &str| format!("{what} in {browser}");
-        tally.check(&name("kernels"), &["node", "xtask/browser/kernels.mjs", browser, &kernels]);
-        tally.check(&name("npm package"), &["node", "packages/npm/test/browser/run.mjs", browser]);
-        tally.check(&name("store"), &["node", &format!("packages/npm/test/store/browser/{browser}.mjs")]);
-    }
-    // From the server that the native tests have built.
-    let server = root().join("target/debug/rullama").display().to_string();
-    let e2e = ["npm", "run", "e2e", "--prefix", "packages/app", "--", "--server", &server];
-    tally.check("app in both browsers", &e2e);
-    tally.check("phone over WebDriver", &["node", "xtask/phone/test.mjs"]);
+    // The app comes from the server that the native tests have built.
+    tally.check("browsers", &["node", "xtask/browser/test.mjs"]);
 }
 
 /// The Python that makes the data of the demo model.
