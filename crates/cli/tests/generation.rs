@@ -152,9 +152,9 @@ fn the_same_seed_gives_the_same_text() {
     assert_ne!(say("1"), say("2"));
 }
 
-/// Without a seed, two runs differ; and each can be repeated with the seed that it tells.
+/// Without a seed, two runs take different ones; and each can be repeated with the seed that it tells.
 #[test]
-fn runs_without_a_seed_differ_and_can_be_repeated() {
+fn runs_without_a_seed_take_another_each_and_can_be_repeated() {
     let tiny = model("micro-e2b-Q8_0");
     let say = |seed: Option<String>| {
         let mut arguments = vec!["generate", &tiny, "--prompt", "Hello", "--raw", "--temperature", "2"];
@@ -167,8 +167,7 @@ fn runs_without_a_seed_differ_and_can_be_repeated() {
         (said["seed"].as_u64().unwrap(), said["ids"].clone())
     };
     let [one, other] = [(); 2].map(|()| say(None));
-    assert_ne!(one.0, other.0);
-    assert_ne!(one.1, other.1);
+    assert_ne!(one.0, other.0, "different seeds may still draw the same few tokens");
     assert_eq!(say(Some(one.0.to_string())), one);
     assert_ne!(say(Some("-1".to_owned())).0, one.0, "-1 is random");
     assert_eq!(say(Some("-5".to_owned())), say(Some("-5".to_owned())), "other negative seeds are seeds");

@@ -126,10 +126,10 @@ fn the_same_seed_says_the_same() {
     assert_eq!(say(None, 1), say(None, 1));
 }
 
-/// Without a seed, sessions of one engine write different replies, as do replies of one session; and each reply can be
+/// Where the options name no seed, every reply has another one, in one session and in several; and each reply can be
 /// repeated with the seed it tells.
 #[test]
-fn replies_without_a_seed_differ_and_can_be_repeated() {
+fn replies_without_a_seed_have_another_each_and_can_be_repeated() {
     let engine = engine(&LoadOptions::default());
     let (prompt, _) = reference("chat");
     let say = |session: &mut Session, seed: Option<u64>| {
@@ -142,8 +142,8 @@ fn replies_without_a_seed_differ_and_can_be_repeated() {
     let [mut one, mut other] = [(); 2].map(|()| engine.session().unwrap());
     let replies = [say(&mut one, None), say(&mut one, None), say(&mut other, None)];
     for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+        // Different seeds may still draw the same few tokens, so tokens are not compared.
         assert_ne!(replies[a].seed, replies[b].seed);
-        assert_ne!(replies[a].ids, replies[b].ids);
     }
     for reply in &replies {
         assert!((1..1 << 53).contains(&reply.seed), "JavaScript can name it: {}", reply.seed);
