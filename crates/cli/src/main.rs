@@ -3,6 +3,8 @@
 //! This crate parses arguments, prints results and gives advice; everything it knows about models
 //! comes from the libraries below it.
 
+#![warn(clippy::print_stderr)]
+
 mod arguments;
 mod commands;
 mod demo;
