@@ -217,6 +217,15 @@ impl Gpu {
         Ok(gpu)
     }
 
+    /// The same GPU, with weights in shards of no more bytes than this: for tests that share a device.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_largest_shard(mut self, bytes: u64) -> Self {
+        self.options.largest_shard = Some(bytes);
+        self.largest_shard = bytes;
+        self
+    }
+
     /// What it is and allows.
     pub fn profile(&self) -> &DeviceProfile {
         &self.profile

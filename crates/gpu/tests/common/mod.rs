@@ -74,6 +74,8 @@ static IDLE: Mutex<Vec<(String, Gpu)>> = Mutex::new(Vec::new());
 /// A GPU on loan to one test. The next test with the same options gets it, unless this one panics.
 pub(crate) struct Lent {
     options: String,
+    opened: Gpu,
+    /// The same, with the shards that the test wants.
     gpu: Gpu,
 }
 
@@ -88,22 +90,28 @@ impl Deref for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            let (options, gpu) = (std::mem::take(&mut self.options), self.gpu.clone());
+            let (options, gpu) = (std::mem::take(&mut self.options), self.opened.clone());
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).push((options, gpu));
         }
     }
 }
 
 /// A GPU that other tests use before and after, one at a time. It is opened without the self-test, which has tests of its
-/// own.
+/// own; and shared by tests that split weights and tests that do not, since that changes no kernel.
 pub(crate) fn gpu(options: &GpuOptions) -> Lent {
-    let options = options.clone().without_self_test();
+    let mut options = options.clone().without_self_test();
+    let largest_shard = options.largest_shard.take();
     let key = format!("{options:?}");
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
     let found = idle.iter().position(|(options, _)| *options == key);
     let found = found.map(|at| idle.swap_remove(at).1);
     drop(idle);
-    Lent { options: key, gpu: found.unwrap_or_else(|| opened(&options)) }
+    let opened = found.unwrap_or_else(|| opened(&options));
+    let gpu = match largest_shard {
+        Some(bytes) => opened.clone().with_largest_shard(bytes),
+        None => opened.clone(),
+    };
+    Lent { options: key, opened, gpu }
 }
 
 pub(crate) fn load(gpu: &Gpu, model: &Rc<Model>, graph: Graph, options: &ModelOptions) -> Rc<GpuModel> {

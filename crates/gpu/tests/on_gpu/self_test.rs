@@ -72,7 +72,7 @@ fn subgroups_that_are_not_what_they_seem_are_not_used() {
 
 #[test]
 fn fused_kernels_that_answer_wrongly_are_not_used() {
-    let mut options = GpuOptions::default();
+    let mut options = GpuOptions::default().floor();
     options.distrust_fused = true;
     let gpu = opened(&options);
     // What is planned is what is then loaded.
