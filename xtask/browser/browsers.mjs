@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import puppeteer from "puppeteer-core";
 import { Browser } from "./page.mjs";
 
@@ -20,6 +21,9 @@ export const CHROMIUM_FLAGS = [
   "--disable-sync",
   "--disable-quic",
 ];
+
+/** Where lavapipe keeps the kernels it has compiled, so that browsers started later need not compile them again. */
+const KERNEL_CACHE = fileURLToPath(new URL("../../target/browser-kernels", import.meta.url));
 
 const BROWSERS = {
   chromium: {
@@ -92,13 +96,14 @@ export async function start(name, { profile } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "rullama-browser-"));
   const downloads = join(folder, "downloads");
   mkdirSync(downloads);
+  mkdirSync(KERNEL_CACHE, { recursive: true });
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   process.on("exit", remove);
   const browser = await puppeteer.launch({
     ...BROWSERS[name].options(downloads),
     executablePath,
     userDataDir: profile ?? join(folder, "profile"),
-    env: { ...process.env, HOME: folder, TMPDIR: folder },
+    env: { ...process.env, HOME: folder, TMPDIR: folder, MESA_SHADER_CACHE_DIR: KERNEL_CACHE },
     // Kernels are compiled by the CPU here; nothing is sent to the page meanwhile.
     protocolTimeout: 600_000,
     defaultViewport: null,

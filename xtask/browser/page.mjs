@@ -62,7 +62,7 @@ export class Browser {
     if (this.name === "chromium") {
       await context.setDownloadBehavior({ policy: "allow", downloadPath: this.downloads });
       if (origin) {
-        await context.overridePermissions(origin, ["clipboard-read", "clipboard-write"]);
+        await context.overridePermissions(origin, ["clipboard-read", "clipboard-sanitized-write"]);
       }
     }
     return new Context(this, context, viewport);
@@ -251,8 +251,25 @@ class Page {
     if (typeof file !== "string") {
       writeFileSync(path, file.content);
     }
-    const [chooser] = await Promise.all([this.raw.waitForFileChooser(), this.click(selector)]);
-    await chooser.accept([path]);
+    if (this.browser.name === "chromium") {
+      const [chooser] = await Promise.all([this.raw.waitForFileChooser(), this.click(selector)]);
+      return chooser.accept([path]);
+    }
+    // Without a window, Firefox cancels the dialog at once. So it does not open: the page's click on its field is only noted.
+    await this.raw.evaluate(() => {
+      const { click } = HTMLInputElement.prototype;
+      HTMLInputElement.prototype.click = function () {
+        if (this.type !== "file") {
+          return click.call(this);
+        }
+        HTMLInputElement.prototype.click = click;
+        globalThis.chosenField = this;
+      };
+    });
+    await this.click(selector);
+    const field = await this.raw.waitForFunction(() => globalThis.chosenField);
+    await this.raw.evaluate(() => delete globalThis.chosenField);
+    await field.uploadFile(path);
   }
 
   /** Clicks something that saves a file; gives the file's bytes. */

@@ -90,7 +90,7 @@ export async function lostProcess(checks, app, browser) {
   const { page } = app;
   await checks.check("when the browser's GPU process dies, the answer goes on", async () => {
     await page.click(".sidebar >> text=New chat");
-    await app.setMaximum(60);
+    await app.setMaximum(24);
     const session = await browser.devtools();
     await app.begin("Go on");
     await session.send("Browser.crashGpuProcess");
