@@ -2,13 +2,14 @@
 //!
 //! cargo-deny checks licences, sources and banned crates by `deny.toml`, and the lock files against RustSec's advisories.
 //! Those come from `tools/advisories/advisories.tsv`, a dated table of their facts, which is laid out here as the git
-//! repository that cargo-deny expects. With a network, `cargo deny check` asks for today's advisories instead.
+//! repository that cargo-deny expects. With a network, `cargo deny check` asks for today's advisories instead. npm checks
+//! what the package and the app ship.
 
 use std::{fs, io, path::Path};
 
 use crate::{
     setup,
-    shell::{command, complain, output, root, say},
+    shell::{command, complain, output, root, run as shell_run, say},
     web::clear,
 };
 
@@ -21,8 +22,24 @@ const ONLINE: &str = "https://github.com/RustSec/advisory-db";
 /// Every workspace with a lock file of its own.
 const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
 
+/// What is shipped through npm, or to a browser.
+const PACKAGES: [&str; 2] = ["packages/npm", "packages/app"];
+
 /// Checks all dependencies. Whether nothing is wrong with them.
 pub(crate) fn run() -> bool {
+    // Both run, also after one has failed.
+    let [crates, packages] = [crates(), packages()];
+    crates && packages
+}
+
+/// Checks the npm packages that are shipped. While they depend on nothing but each other, which a test of
+/// `packages/npm` demands, npm needs no network for this.
+fn packages() -> bool {
+    let checked = PACKAGES.map(|folder| shell_run(&["npm", "audit", "--omit=dev", "--prefix", folder]));
+    checked.iter().all(|&clean| clean)
+}
+
+fn crates() -> bool {
     let folder = root().join("target/advisories");
     if let Err(error) = prepare(&folder) {
         complain(&format!("advisories cannot be prepared: {error}"));
