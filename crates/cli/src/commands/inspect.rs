@@ -180,10 +180,8 @@ impl Report {
             rows.push(("towers", self.towers.join(", ")));
         }
         rows.extend(self.extra.iter().cloned());
-        // Names are the file's, and the terminal obeys control characters.
-        let visible = |text: &String| text.escape_debug().to_string();
-        rows.extend(self.problem.iter().map(|problem| ("problem", visible(problem))));
-        rows.extend(self.warnings.iter().map(|warning| ("warning", visible(warning))));
+        rows.extend(self.problem.iter().map(|problem| ("problem", problem.clone())));
+        rows.extend(self.warnings.iter().map(|warning| ("warning", warning.clone())));
         rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect()
     }
 }
