@@ -124,10 +124,11 @@ export function press(selector) {
   document.querySelector(selector).click();
 }
 
-/** Changes settings where the app keeps them; it reads them when it starts. */
+/** Changes settings where the app keeps them; it reads them when it starts. Returns whether anything changed. */
 export function changeSettings(settings) {
   const before = JSON.parse(localStorage.getItem("rullama.settings") ?? "{}");
   localStorage.setItem("rullama.settings", JSON.stringify({ ...before, ...settings }));
+  return Object.entries(settings).some(([name, value]) => before[name] !== value);
 }
 
 /** The graphics processor, as the browser calls it. */

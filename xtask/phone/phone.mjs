@@ -119,10 +119,7 @@ async function walk(session, options) {
 
 async function openPage(session, options) {
   const start = performance.now();
-  // A phone has no console to look at: the app reports its errors to the server, where the walk finds them.
-  const reporting = new URL(options.page);
-  reporting.searchParams.set("report", "1");
-  await session.open(reporting.href);
+  await session.open(options.page);
   // Where only what follows the # differs, the page stays as it is.
   if (await session.run(page.mark)) {
     await reload(session);
@@ -134,17 +131,18 @@ async function openPage(session, options) {
     await reload(session);
     await started(session, options);
   }
-  if (Object.keys(options.settings).length > 0) {
-    await set(session, options);
-  }
+  await set(session, options);
   const { title } = await session.run(page.look);
   say("page", `${await session.url()} “${title}” in ${secondsSince(start)}`);
 }
 
 async function set(session, options) {
-  await session.run(page.changeSettings, options.settings);
-  await reload(session);
-  await started(session, options);
+  // A phone has no console to look at, so the app reports its errors to the server, where the walk finds them. The app would ask the
+  // user of a link; whoever starts this walk has asked for it, and `--set report=false` leaves it off.
+  if (await session.run(page.changeSettings, { report: true, ...options.settings })) {
+    await reload(session);
+    await started(session, options);
+  }
 }
 
 async function reload(session) {

@@ -3,9 +3,13 @@
 /** Milliseconds between two lines about the same thing. */
 const TELL_EVERY = 5000;
 
+/** Control characters that a page or a log could command the terminal with. */
+const CONTROLS = /[\0-\x08\x0b-\x1f\x7f-\x9f]/g;
+
 /** @param {string} stage @param {string} text what follows the first line is indented */
 export function say(stage, text) {
-  console.log(`${stage.padEnd(9)}${text.replaceAll("\n", `\n${" ".repeat(9)}`)}`);
+  const harmless = text.replace(CONTROLS, "\ufffd");
+  console.log(`${stage.padEnd(9)}${harmless.replaceAll("\n", `\n${" ".repeat(9)}`)}`);
 }
 
 /** @param {number} since milliseconds, as `performance.now()` gives them */

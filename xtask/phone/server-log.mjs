@@ -15,7 +15,13 @@ const PATIENCE = 10_000;
  */
 export async function readLog(page, since) {
   try {
-    const answer = JSON.parse(await fetchText(new URL(`/api/log?since=${since}`, page)));
+    const address = new URL(`/api/log?since=${since}`, page);
+    // A server on a network asks for the token that is in the address it prints.
+    const token = new URL(page).searchParams.get("token");
+    if (token !== null) {
+      address.searchParams.set("token", token);
+    }
+    const answer = JSON.parse(await fetchText(address));
     return Array.isArray(answer.messages) && typeof answer.latest === "number" ? answer : undefined;
   } catch {
     // No such address, no JSON, or the server is reached only from the phone.

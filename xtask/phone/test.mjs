@@ -142,7 +142,7 @@ async function wholeWalk() {
   const printed = (title, expression) =>
     checks.check(title, async () => assert(expression.test(walk.output), `${expression} is not in\n${walk.output}`));
   await printed("the session is told, with its browser", /^session  kept one goes on: chrome [\d.]+ on \w+ \([0-9a-f]+\)$/m);
-  await printed("the page is told", new RegExp(`^page     ${server.origin}/\\?report=1 “rullama” in [\\d.]+ s$`, "m"));
+  await printed("the page is told", new RegExp(`^page     ${server.origin}/ “rullama” in [\\d.]+ s$`, "m"));
   await printed("the graphics processor is told", /^gpu      .*swiftshader/im);
   await printed("the model is told", new RegExp(`^model    ${address(MODEL)}, by its address$`, "m"));
   await printed("progress is told", /^load     (Downloading|Preparing kernels|Moving to the graphics processor|Checking) · \d+ %/m);
@@ -192,8 +192,8 @@ async function keptSession() {
     equal(server.requests.filter(({ path }) => path.startsWith("/models/")), [], "requests");
   });
   await checks.check("settings of the walk before are still set", async () => {
-    const { context, maxTokens, think } = await session().run(() => JSON.parse(localStorage.getItem("rullama.settings")));
-    equal([context, maxTokens, think], [512, 8, false], "settings");
+    const { context, maxTokens, think, report } = await session().run(() => JSON.parse(localStorage.getItem("rullama.settings")));
+    equal([context, maxTokens, think, report], [512, 8, false, true], "settings");
   });
   await checks.check("the driver's console is told; without it there is the page's own", async () => {
     assert(/^console  (.*\n +)*warning: .*the page complains/m.test(walk.output), walk.output);

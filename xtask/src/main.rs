@@ -1,9 +1,10 @@
-//! The project's own commands: `cargo xtask run`, `test`, `web`, `bench-page`, `phone`, `fuzz`, `goldens`.
+//! The project's own commands: `cargo xtask run`, `test`, `web`, `bench-page`, `phone`, `audit`, `fuzz`, `goldens`.
 //!
 //! `run` and `test` first install what is missing, so that a new machine needs nothing but Rust, a C compiler, Node
 //! and Python.
 
 mod app;
+mod audit;
 mod bench_page;
 mod demo_goldens;
 mod fuzz;
@@ -25,7 +26,9 @@ Usage: cargo xtask <COMMAND>
   run [FLAGS]       build the web app and rullama, and serve the one with the other; flags are those of
                     `rullama serve`, and --open if there are none
   run ARGUMENTS     build rullama and start it with them; for `serve`, build the web app first
-  test              check format, lints, tests, documentation, the wasm build, and everything in browsers
+  test              check format, lints, dependencies, tests, documentation, the wasm build, and everything in
+                    browsers; ends with a table of phases and minutes
+  test --quick      format, lints, the libraries' tests and one model on each backend, for daily work
   web               build the npm package, packages/npm/dist, with the engine as wasm
   bench-page [FILE.gguf] [FLAGS]
                     serve the page that measures a model in a browser; flags are those of `rullama serve`
@@ -33,6 +36,7 @@ Usage: cargo xtask <COMMAND>
                     [--timeout SECONDS]
                     open the app in a phone's browser over WebDriver, load a model, say something, and print
                     the answer, its speed and what was logged; `phone --help` says the rest
+  audit             check licences, sources and known vulnerabilities of dependencies, without a network
   fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
   goldens           say how the test data were made, and check that they are untouched
   goldens --make    make those of models/demo.gguf anew, with transformers and llama.cpp
@@ -46,9 +50,11 @@ fn main() -> ExitCode {
         // The second pair of dashes is cargo's custom, not an argument of ours.
         ["run", "--", rest @ ..] | ["run", rest @ ..] => run::run(rest),
         ["test"] => tests::run(),
+        ["test", "--quick"] => tests::quick(),
         ["web"] => setup::for_web() && web::build(),
         ["bench-page", rest @ ..] => bench_page::run(rest),
         ["phone", "--", rest @ ..] | ["phone", rest @ ..] => return ExitCode::from(phone::run(rest)),
+        ["audit"] => setup::for_audit() && audit::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

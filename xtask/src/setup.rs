@@ -4,7 +4,7 @@
 
 use std::{fs, io::IsTerminal as _, path::Path};
 
-use crate::shell::{complain, output, root, run, say};
+use crate::shell::{command, complain, output, root, run, say};
 
 /// The browser's target, and the one on which library tests run under Node.
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
@@ -12,6 +12,9 @@ pub(crate) const WASI: &str = "wasm32-wasip1";
 
 /// The oldest Node that everything here runs on.
 const OLDEST_NODE: u32 = 20;
+
+/// The version of cargo-deny that reads `deny.toml`.
+const CARGO_DENY: &str = "0.20.2";
 
 /// What starts a GPU, and one in software where there is no other.
 const DRIVERS: [&str; 2] = ["libvulkan1", "mesa-vulkan-drivers"];
@@ -45,7 +48,42 @@ pub(crate) fn for_tests() -> bool {
         advise_other_systems();
     }
     // What drives the browsers is no package of ours.
-    python_packages() && node() && targets && npm_packages(&["packages/npm", "packages/app", "xtask/browser"])
+    python_packages()
+        && node()
+        && targets
+        && npm_packages(&["packages/npm", "packages/app", "xtask/browser"])
+        && for_audit()
+}
+
+/// Installs what checks dependencies. False when it is missing.
+pub(crate) fn for_audit() -> bool {
+    tool("cargo-deny", CARGO_DENY)
+}
+
+/// The program that checks dependencies, in the version that `for_audit` installs.
+pub(crate) fn cargo_deny() -> String {
+    root().join("target/tools/bin/cargo-deny").display().to_string()
+}
+
+/// Compiles a program of the registry into `target/tools`. Without optimisation, which would take longer than the program
+/// ever runs.
+fn tool(name: &str, version: &str) -> bool {
+    let program = root().join("target/tools/bin").join(name).display().to_string();
+    if output(&[&program, "--version"]).is_some_and(|text| text.trim_end().ends_with(version)) {
+        return true;
+    }
+    let words =
+        ["cargo", "install", name, "--version", version, "--locked", "--debug", "--root", "target/tools"];
+    say(&format!("$ {}", words.join(" ")));
+    let mut install = command(&words);
+    install.envs([("CARGO_PROFILE_DEV_DEBUG", "false"), ("CARGO_INCREMENTAL", "0")]);
+    let installed = install.status().is_ok_and(|status| status.success());
+    if !installed {
+        complain(&format!(
+            "error: {name} {version} cannot be installed; it checks what the project depends on"
+        ));
+    }
+    installed
 }
 
 /// The Python of the tests of `tools`, with packages of its own.

@@ -1,8 +1,8 @@
 //! The demo model: a small one that comes with rullama, so that something answers before anything is downloaded.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::{failure::Failure, program};
+use crate::{failure::Failure, output, program};
 
 /// What it is called where a command takes a model, unless a file or a model of the store is called so.
 const NAME: &str = "demo";
@@ -17,25 +17,21 @@ pub(crate) fn is_called(text: &str) -> bool {
 
 /// Says on standard error what answers where no model is named.
 pub(crate) fn announce() {
-    anstream::eprintln!(
+    output::note(
         "note: no model is named, so this is the demo model, which is for trying rullama out: it answers questions \
-         about rullama, does sums with small numbers and knows little else"
+         about rullama, does sums with small numbers and knows little else",
     );
 }
 
-/// Its file: beside the program, in the project that the program lies in, or in the one that it was built from, which is
-/// where `cargo install` leaves it. What other folders hold does not count, because that may be anybody's.
+/// Its file: beside the program, or in the checkout that the program was built from.
 pub(crate) fn find() -> Result<PathBuf, Failure> {
-    let own = program::folders().into_iter().enumerate();
-    let own = own.filter(|(above, folder)| *above == 0 || folder.join("Cargo.toml").is_file());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
-    find_in(own.map(|(_, folder)| folder).chain(source))
+    find_in(program::folder().into_iter().chain(program::checkout()))
 }
 
 fn find_in(folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Failure> {
     let missing = || {
         Failure::new(format!(
-            "the demo model is missing: there is no {FILE} beside the program or in the project it was built from"
+            "the demo model is missing: there is no {FILE} beside the program or in the checkout it was built from"
         ))
         .hint("give a model: the path of a GGUF file, or a name that `rullama models` lists")
     };

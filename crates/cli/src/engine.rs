@@ -3,7 +3,6 @@
 use std::{
     cell::Cell,
     collections::BTreeMap,
-    hash::{BuildHasher as _, Hasher as _, RandomState},
     io::{self, IsTerminal as _},
     time::{Duration, Instant},
 };
@@ -17,6 +16,7 @@ use crate::{
     arguments::{BackendChoice, KvChoice, LoadArguments, MemoryArguments, SamplingArguments},
     failure::Failure,
     model::{self, Opened},
+    output,
 };
 
 /// Makes an opened model ready to run. Its own options may say how large its context is, unless the command line
@@ -38,7 +38,9 @@ pub(crate) async fn load(
         }
         None => {
             arguments.memory.apply(&mut options, BackendChoice::Cpu);
-            Ok(Engine::load(opened.model, &options)?)
+            let engine = Engine::load(opened.model, &options)?;
+            report_warnings(&engine);
+            Ok(engine)
         }
     }
 }
@@ -60,14 +62,16 @@ pub(crate) async fn choose_gpu(
     let program =
         gpu.as_ref().map(Gpu::profile).filter(|profile| profile.software).map(|profile| &profile.name);
     match (&gpu, program) {
-        (None, _) => anstream::eprintln!("note: no GPU was found, so the CPU computes"),
+        (None, _) => output::note("note: no GPU was found, so the CPU computes"),
         (_, Some(name)) if without => {
-            anstream::eprintln!("note: the GPU is a program ({name}), so the CPU computes, which is faster");
+            output::note(format_args!(
+                "note: the GPU is a program ({name}), so the CPU computes, which is faster"
+            ));
         }
         (_, Some(name)) => {
-            anstream::eprintln!(
+            output::note(format_args!(
                 "note: the GPU is a program ({name}), which is slow; --backend cpu may be faster"
-            );
+            ));
         }
         _ => (),
     }
@@ -106,20 +110,33 @@ pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> 
     let engine = Engine::load_on(gpu, opened.model, options, &mut progress).await;
     bar.finish_and_clear();
     let engine = engine?;
+    report_warnings(&engine);
     if let Some(model) = engine.gpu_model() {
         report_conversions(&model);
         let unasked = model.residency() != Residency::Gpu && options.residency.is_none();
         if unasked {
-            anstream::eprintln!(
+            output::note(format_args!(
                 "note: {}, because the GPU has no room for all of them",
                 streamed(model.residency())
-            );
+            ));
         }
         for fallback in model.fallbacks() {
-            anstream::eprintln!("note: {fallback}");
+            output::note(format_args!("note: {fallback}"));
         }
     }
     Ok(engine)
+}
+
+/// Says what is not as expected in the model's file.
+fn report_warnings(engine: &Engine) {
+    const MOST: usize = 8;
+    let warnings = engine.warnings();
+    for warning in warnings.iter().take(MOST) {
+        output::note(format_args!("warning: {warning}"));
+    }
+    if warnings.len() > MOST {
+        output::note(format_args!("warning: {} more, which `rullama inspect` lists", warnings.len() - MOST));
+    }
 }
 
 fn streamed(residency: Residency) -> &'static str {
@@ -138,7 +155,7 @@ fn report_conversions(model: &GpuModel) {
     }
     for ((from, to), count) in counts {
         let tensors = if count == 1 { "tensor" } else { "tensors" };
-        anstream::eprintln!("note: {count} {tensors} of format {from} became {to} on the GPU");
+        output::note(format_args!("note: {count} {tensors} of format {from} became {to} on the GPU"));
     }
 }
 
@@ -146,8 +163,11 @@ fn report_conversions(model: &GpuModel) {
 pub(crate) fn options(opened: &Opened, arguments: &SamplingArguments) -> Result<GenerateOptions, Failure> {
     let mut options = GenerateOptions::default();
     if let Some(stored) = &opened.stored {
-        for warning in options.apply(&stored.params)? {
-            anstream::eprintln!("warning: a default of `{}`: {warning}", stored.name);
+        let unusable = |error| {
+            Failure::new(format!("the defaults of `{}` cannot be used", stored.name)).caused_by(error)
+        };
+        for warning in options.apply(&stored.params).map_err(unusable)? {
+            output::note(format_args!("warning: a default of `{}`: {warning}", stored.name));
         }
     }
     options.apply(&given(arguments)).map_err(|error| Failure::from(error).usage())?;
@@ -185,10 +205,9 @@ fn given(arguments: &SamplingArguments) -> Map<String, Value> {
     }
 }
 
-/// A conversation with a seed of its own, whose slow steps show that they go on.
+/// A conversation whose slow steps show progress.
 pub(crate) fn session(engine: &Engine) -> Result<Session, Failure> {
     let mut session = engine.session()?;
-    session.set_seed(random_seed());
     if io::stderr().is_terminal() {
         let started = Cell::new(Instant::now());
         let bar = ProgressBar::hidden().with_style(ProgressStyle::default_spinner());
@@ -211,12 +230,6 @@ pub(crate) fn session(engine: &Engine) -> Result<Session, Failure> {
         });
     }
     Ok(session)
-}
-
-/// A number nobody can foresee, for replies without a seed of their own.
-fn random_seed() -> u64 {
-    // The standard library keys its hash maps from the system's source of chance.
-    RandomState::new().build_hasher().finish()
 }
 
 /// Milliseconds since `start`.

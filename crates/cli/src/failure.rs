@@ -113,11 +113,12 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        let mut message = self.message.clone();
         if let Some(cause) = &self.cause {
-            write!(f, ": {}", error_chain(cause.as_ref()))?;
+            message = format!("{message}: {}", error_chain(cause.as_ref()));
         }
-        writeln!(f)?;
+        // Indented, so that a name with a line feed in it cannot begin a line of its own, such as a false hint.
+        writeln!(f, "error: {}", message.replace('\n', "\n       "))?;
         let hints: Vec<&str> = self.hint.as_deref().into_iter().chain(self.backend_hint).collect();
         if !hints.is_empty() {
             writeln!(f, "\nhint: {}", hints.join("; "))?;

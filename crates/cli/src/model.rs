@@ -165,7 +165,7 @@ pub(crate) fn progress(what: &str, bytes: u64) -> ProgressBar {
     }
     let style = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
     let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(bytes).with_style(style).with_message(what.to_owned())
+    ProgressBar::new(bytes).with_style(style).with_message(output::harmless(what).into_owned())
 }
 
 /// A progress bar for `steps` steps, drawn where a person watches.
@@ -175,5 +175,5 @@ pub(crate) fn progress_of_steps(what: &str, steps: u64) -> ProgressBar {
     }
     let style = "{msg} {wide_bar} {pos}/{len} {eta}";
     let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(steps).with_style(style).with_message(what.to_owned())
+    ProgressBar::new(steps).with_style(style).with_message(output::harmless(what).into_owned())
 }

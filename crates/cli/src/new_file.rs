@@ -1,7 +1,11 @@
 //! Files that appear under their name only when they are whole.
 //!
-//! A file is written under another name beside its own and renamed when it is complete, so that no one ever finds
-//! half a model. If it cannot be completed, or the user stops it, what was written is removed.
+//! A file is written under another name in the same folder, forced to the disk and then renamed, so that nobody finds half
+//! a file, not even after a power cut, and a file that is replaced is there until the new one is. If the new file
+//! cannot be completed, or a signal asks the program to end, what was written is removed.
+//!
+//! The temporary name cannot be foreseen and must be new: otherwise a link of that name, put into a shared folder
+//! beforehand, would have the program overwrite what the link leads to.
 
 use std::{
     fs::{self, File},
@@ -15,27 +19,30 @@ use std::{
 };
 
 use rullama_gguf::WriteError;
+use tempfile::{NamedTempFile, TempPath};
 
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, output, signals};
 
-/// What becomes true when the user presses Ctrl-C.
-pub(crate) fn stop_on_interrupt() -> Arc<AtomicBool> {
+/// What becomes true when the user presses Ctrl-C, or something else asks the program to end. From now on that does
+/// not end the program by itself.
+pub(crate) fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
+    // Listened to before the file is begun, not when the task first runs.
+    let signalled = signals::end_or_hang_up()?;
     // Not awaited: it ends with the program.
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            stopped.store(true, Ordering::Relaxed);
-        }
+        signalled.await;
+        stopped.store(true, Ordering::Relaxed);
     });
-    stop
+    Ok(stop)
 }
 
 /// The file that the new one replaces: where the path leads, if it is a link.
 pub(crate) fn target(path: &Path) -> Result<PathBuf, Failure> {
     let refuse = |what: &str| {
-        let message = format!("`{}` is {what}; a model is written to a file", path.display());
-        Err(Failure::new(message).hint("give the path of a file, such as model.gguf"))
+        let message = format!("`{}` is {what}, so nothing was written to it", path.display());
+        Err(Failure::new(message).hint("give the path of a file"))
     };
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => refuse("a folder"),
@@ -47,54 +54,73 @@ pub(crate) fn target(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// What a file is written through: it takes no more bytes once the user stops it.
+/// What a file is written through: it takes no more bytes once the program is asked to end.
 pub(crate) type Output<'s> = BufWriter<Stoppable<'s, File>>;
+
+/// Who may read a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// Those who could read the file that it replaces; else those whom the user's settings allow.
+    Usual,
+    /// Its owner.
+    Owner,
+}
 
 /// Writes a file by `write`, has it looked at by `check` and gives it its name; tells its size.
 pub(crate) fn create<E: From<WriteError>>(
     target: &Path,
+    readers: Readers,
     stop: &AtomicBool,
     write: impl FnOnce(&mut Output<'_>) -> Result<(), E>,
     check: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<u64, E> {
     let io = |error: io::Error| E::from(WriteError::Io(error));
-    let (partial, file) = Partial::create(target).map_err(io)?;
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Removed when it is dropped, unless it got its name.
+    let (file, path) = begin(folder, target, readers).map_err(io)?.into_parts();
     // Weights come in large pieces; this is for the padding between them.
     let mut output = BufWriter::with_capacity(1 << 16, Stoppable { output: file, stop });
     write(&mut output)?;
     let file = output.into_inner().map_err(|error| io(error.into_error()))?.output;
     let bytes = file.metadata().map_err(io)?.len();
+    file.sync_all().map_err(io)?;
     // Closed first: some systems do not rename a file that is open.
     drop(file);
-    check(&partial.path)?;
-    partial.complete(target).map_err(io)?;
+    check(&path)?;
+    complete(path, folder, target, stop).map_err(io)?;
     Ok(bytes)
 }
 
-/// A file under a name that is not its own yet; unless completed, it is removed.
-struct Partial {
-    path: PathBuf,
+fn begin(folder: &Path, target: &Path, readers: Readers) -> io::Result<NamedTempFile> {
+    let prefix = format!(".{}.", target.file_name().unwrap_or_default().to_string_lossy());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".partial").rand_bytes(12);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = if readers == Readers::Owner { 0o600 } else { 0o666 };
+        // The user's mask is taken off this, as for every new file.
+        builder.permissions(fs::Permissions::from_mode(mode));
+    }
+    let new = builder.tempfile_in(folder)?;
+    if let (Readers::Usual, Ok(old)) = (readers, fs::metadata(target)) {
+        // A system that cannot do this gives the new file the usual readers.
+        let _ = new.as_file().set_permissions(old.permissions());
+    }
+    Ok(new)
 }
 
-impl Partial {
-    fn create(target: &Path) -> io::Result<(Self, File)> {
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        // Two runs for the same file must not write to each other's.
-        let path = target.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-        let file = File::create(&path)?;
-        Ok((Self { path }, file))
+/// Gives a file its name, and makes sure that it keeps it.
+fn complete(path: TempPath, folder: &Path, target: &Path, stop: &AtomicBool) -> io::Result<()> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(io::Error::other("stopped"));
     }
-
-    fn complete(self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)
+    path.persist(target).map_err(|error| error.error)?;
+    // A name is on the disk when its folder is. Not every system lets a program see to that, and the file is whole either way.
+    if cfg!(unix) {
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // When it was completed there is nothing left to remove.
-        let _ = fs::remove_file(&self.path);
-    }
+    Ok(())
 }
 
 /// Takes no more bytes once it is told to stop.
@@ -129,9 +155,9 @@ pub(crate) fn refused(path: &Path, error: io::Error, needed: u64) -> Failure {
     }
 }
 
-/// Whoever was making the file wanted it no more.
+/// The user, or the system, asked the program to end.
 pub(crate) fn stopped(path: &Path) -> Failure {
-    Failure::new(format!("`{}` was not written: you stopped it", path.display()))
+    Failure::new(format!("`{}` was not written: the program was stopped", path.display()))
 }
 
 /// Tells what was made of a model, and how fast.

@@ -1,42 +1,106 @@
-//! Printing.
+//! Printing. Everything that the program writes to standard output or standard error goes through here or through
+//! `writer.rs`, for two reasons:
+//!
+//! - **Names, metadata and errors come from files that strangers wrote.** A control character in them could move the
+//!   cursor, rename the window or fill the clipboard. It is shown as a picture of itself instead, whether or not a
+//!   terminal reads the output. Only where text is the product (`generate`, `run`, `render`, `detokenize`) does a pipe or a
+//!   file get the exact bytes; a terminal never does.
+//! - **No failed write may panic**, as `println!` and `eprintln!` do on a full disk. Writing to standard output returns
+//!   the error; a note that cannot be written to standard error is lost, and the exit status stays what it was.
 
 use std::{
     borrow::Cow,
+    fmt,
     io::{self, IsTerminal as _, Write},
 };
 
 use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter};
 
 /// Prints one JSON value on a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    serde_json::to_writer(&mut output, value)?;
-    output.write_all(b"\n")?;
+    output.write_all(&json_line(value)?)?;
     output.flush()
 }
 
-/// Prints a line.
+/// One JSON value and the end of its line.
+pub(crate) fn json_line(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    write_json(&mut line, value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Writes one JSON value with every control character escaped.
+pub(crate) fn write_json(output: impl Write, value: &impl Serialize) -> serde_json::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(output, EscapeControls))
+}
+
+/// JSON that also escapes the control characters that JSON allows in strings: DEL and U+0080 to U+009F, of which U+009B
+/// begins a terminal's command.
+struct EscapeControls;
+
+impl Formatter for EscapeControls {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, control)) = rest.char_indices().find(|(_, c)| c.is_control()) {
+            CompactFormatter.write_string_fragment(writer, &rest[..at])?;
+            write!(writer, "\\u{:04x}", u32::from(control))?;
+            rest = &rest[at + control.len_utf8()..];
+        }
+        CompactFormatter.write_string_fragment(writer, rest)
+    }
+}
+
+/// Prints a line, or several.
 pub(crate) fn line(text: &str) -> io::Result<()> {
+    self::text(&format!("{text}\n"))
+}
+
+/// Prints text that has its own line ends.
+pub(crate) fn text(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    writeln!(output, "{text}")?;
+    output.write_all(harmless(text).as_bytes())?;
     output.flush()
 }
 
-/// Prints bytes as they are, so that a pipe gets nothing else; on a terminal, the line is ended.
+/// Prints text that is the product of a command: to a pipe its exact bytes and nothing else, to a terminal without
+/// control characters and with an end of line.
 pub(crate) fn verbatim(bytes: &[u8]) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    output.write_all(bytes)?;
     if output.is_terminal() {
-        output.write_all(b"\n")?;
+        writeln!(output, "{}", harmless(&String::from_utf8_lossy(bytes)))?;
+    } else {
+        output.write_all(bytes)?;
     }
     output.flush()
 }
 
-/// Text of a model for a terminal: what could command the terminal is shown as a picture of itself instead. A model
-/// repeats what it has read, and that may move the cursor, rename the window or fill the clipboard.
+/// Writes a line to standard error. Nobody can be told if that fails, so nobody is.
+pub(crate) fn note(text: impl fmt::Display) {
+    error(format_args!("{text}\n"));
+}
+
+/// Writes text with its own line ends to standard error, like [`note`].
+pub(crate) fn error(text: impl fmt::Display) {
+    let mut output = io::stderr().lock();
+    let _ = output.write_all(harmless(&text.to_string()).as_bytes());
+    let _ = output.flush();
+}
+
+/// Text for a terminal: each control character but the line feed and the tab becomes a picture of itself.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let commands = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(commands) {
+    pictured(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// The same on one line: a line feed or a tab in a name cannot make a table show what is not there.
+fn harmless_cell(text: &str) -> Cow<'_, str> {
+    pictured(text, char::is_control)
+}
+
+fn pictured(text: &str, replaced: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&replaced) {
         return Cow::Borrowed(text);
     }
     let picture = |c: char| match c {
@@ -45,7 +109,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
         '\x7f' => '\u{2421}',
         _ => char::REPLACEMENT_CHARACTER,
     };
-    Cow::Owned(text.chars().map(|c| if commands(c) { picture(c) } else { c }).collect())
+    Cow::Owned(text.chars().map(|c| if replaced(c) { picture(c) } else { c }).collect())
 }
 
 /// A size as people read it: `3.2 GiB`.
@@ -72,21 +136,28 @@ fn scaled(number: u64, step: f64, units: &[&str], gap: &str) -> String {
 
 /// Rows of text in columns as wide as their widest cell; the last column is left as it is.
 pub(crate) fn table(rows: &[Vec<String>]) -> io::Result<()> {
+    text(&table_text(rows))
+}
+
+fn table_text(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<Cow<'_, str>>> =
+        rows.iter().map(|row| row.iter().map(|cell| harmless_cell(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut output = io::stdout().lock();
-    for row in rows {
+    let mut text = String::new();
+    for row in &rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(cell);
             line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
         }
-        writeln!(output, "{}", line.trim_end())?;
+        text.push_str(line.trim_end());
+        text.push('\n');
     }
-    output.flush()
+    text
 }
 
 #[cfg(test)]
@@ -97,6 +168,26 @@ mod tests {
     fn nothing_of_a_text_commands_a_terminal() {
         assert!(matches!(harmless("Größe:\t1\n"), Cow::Borrowed("Größe:\t1\n")));
         assert_eq!(harmless("\x1b[2Ja\rb\x07\x7f\u{9b}1m\0"), "␛[2Ja␍b␇␡\u{fffd}1m␀");
+    }
+
+    #[test]
+    fn a_cell_stays_on_its_line() {
+        let rows = [["a\nb", "c\td"], ["e", "\x1b[2J"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table_text(&rows), "a␊b  c␉d\ne    ␛[2J\n");
+    }
+
+    /// The value read back is the same, and no byte of the line is a control character.
+    #[test]
+    fn json_has_no_control_characters() {
+        let text: String = ('\0'..='\u{a0}').chain("\"\\é\u{2028}".chars()).collect();
+        let line = String::from_utf8(json_line(&serde_json::json!({ &text: [&text] })).unwrap()).unwrap();
+        let bare = line.strip_suffix('\n').unwrap();
+        assert!(!bare.contains(char::is_control), "{bare}");
+        assert!(bare.contains(r"\u009b") && bare.contains(r"\u007f"), "{bare}");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(bare).unwrap(),
+            serde_json::json!({ &text: [&text] })
+        );
     }
 
     #[test]

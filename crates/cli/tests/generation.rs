@@ -152,6 +152,27 @@ fn the_same_seed_gives_the_same_text() {
     assert_ne!(say("1"), say("2"));
 }
 
+/// Without a seed, two runs take different ones; and each can be repeated with the seed that it tells.
+#[test]
+fn runs_without_a_seed_take_another_each_and_can_be_repeated() {
+    let tiny = model("micro-e2b-Q8_0");
+    let say = |seed: Option<String>| {
+        let mut arguments = vec!["generate", &tiny, "--prompt", "Hello", "--raw", "--temperature", "2"];
+        arguments.extend(["--top-k", "0", "--top-p", "1", "--max-tokens", "8", "--ignore-eos", "--json"]);
+        arguments.extend(["--backend", "cpu"]);
+        if let Some(seed) = &seed {
+            arguments.extend(["--seed", seed]);
+        }
+        let said = json_of(&arguments);
+        (said["seed"].as_u64().unwrap(), said["ids"].clone())
+    };
+    let [one, other] = [(); 2].map(|()| say(None));
+    assert_ne!(one.0, other.0, "different seeds may still draw the same few tokens");
+    assert_eq!(say(Some(one.0.to_string())), one);
+    assert_ne!(say(Some("-1".to_owned())).0, one.0, "-1 is random");
+    assert_eq!(say(Some("-5".to_owned())), say(Some("-5".to_owned())), "other negative seeds are seeds");
+}
+
 #[test]
 fn logits_are_written_for_numpy() {
     let folder = tempfile::tempdir().unwrap();
@@ -220,6 +241,74 @@ not reached
     }
 }
 
+/// Values outside of their ranges are refused before a model is opened: by the option as it was written, the value and
+/// what would do.
+#[test]
+fn numbers_out_of_range_are_refused_by_name() {
+    const PROBABILITY: &str = "a number from 0 to 1";
+    const TEMPERATURE: &str = "a finite number, 0 or above";
+    const CONTEXT: &str = "a whole number from 1 to 4294967295";
+    let generate = ["generate", "none.gguf", "--prompt", "Hello"];
+    for (option, value, expected) in [
+        ("--temperature", "-1", TEMPERATURE),
+        ("--temperature", "NaN", TEMPERATURE),
+        ("--temperature", "inf", TEMPERATURE),
+        ("--top-p", "2", PROBABILITY),
+        ("--top-p", "-0.5", PROBABILITY),
+        ("--min-p", "1.5", PROBABILITY),
+        ("--repeat-penalty", "0", "a finite number above 0"),
+        ("--repeat-penalty", "-1", "a finite number above 0"),
+        ("--top-k", "-2", "a whole number from -1 to 4294967295"),
+        ("--max-tokens", "-3", "a whole number from -2 to 4294967295"),
+        ("--max-tokens", "1.5", "a whole number from -2 to 4294967295"),
+        (
+            "--seed",
+            "18446744073709551616",
+            "a whole number from -9223372036854775808 to 18446744073709551615",
+        ),
+        ("--context", "0", CONTEXT),
+        ("--context", "-5", CONTEXT),
+        ("--context", "4294967296", CONTEXT),
+        ("--gpu-memory", "0", "a whole number from 1 to 17592186044415"),
+        ("--gpu-memory", "-1", "a whole number from 1 to 17592186044415"),
+        ("--weight-memory", "-1", "a whole number from 0 to 17592186044415"),
+    ] {
+        let arguments = [&generate[..], &[option, value]].concat();
+        let (status, said) = common::failure(&mut program(&arguments));
+        let start = format!("error: invalid value '{value}' for '{option} <");
+        assert!(
+            status == 2 && said.starts_with(&start) && said.contains(&format!(": expected {expected}\n")),
+            "{option} {value}: {status}, {said}"
+        );
+    }
+    for (command, option, value) in [
+        ("bench", "--context", "0"),
+        ("bench", "--depth", "-1"),
+        ("bench", "--depth", "0,4294967296"),
+        ("bench", "--prompt", "-1"),
+        ("bench", "--repeat", "0"),
+        ("parity", "--tolerance", "-0.5"),
+        ("parity", "--tolerance", "NaN"),
+        ("parity", "--max-tokens", "0"),
+        ("logits", "--context", "0"),
+        ("inspect", "--position", "-1"),
+    ] {
+        let rest: &[&str] = match command {
+            "logits" => &["--ids", "2", "--out", "none.npy"],
+            "inspect" => &["--plan"],
+            _ => &[],
+        };
+        let arguments = [&[command, "none.gguf", option, value], rest].concat();
+        let (status, said) = common::failure(&mut program(&arguments));
+        assert!(status == 2 && said.contains(&format!("for '{option} <")), "{arguments:?}: {status}, {said}");
+    }
+    // A depth that the context cannot hold is refused before its tokens are made.
+    let micro = model("micro-e2b-Q8_0");
+    let deep = ["bench", &micro, "--backend", "cpu", "--depth", "4294967295", "--context", "64"];
+    let (status, said) = common::failure(&mut program(&deep));
+    assert!(status == 1 && said.contains("the prompt has 4294967807 tokens; 63 fit"), "{said}");
+}
+
 #[test]
 fn mistakes_are_told() {
     let tiny = model("micro-e2b-Q8_0");
@@ -234,8 +323,6 @@ fn mistakes_are_told() {
     refuse(&["generate", &tiny, "--ids", "2", "--kv", "f8"], 2, "f8");
     refuse(&["generate", &tiny, "--ids", "2", "--raw"], 2, "--raw");
     refuse(&["generate", &tiny, "--ids", "2,x"], 2, "`x` is not a token id");
-    refuse(&["generate", &tiny, "--ids", "2", "--top-p", "NaN"], 2, "finite");
-    refuse(&["generate", &tiny, "--ids", "2", "--top-p", "7"], 2, "top_p");
     refuse(
         &["generate", &tiny, "--backend", "cpu", "--ids", "99999"],
         1,
@@ -250,4 +337,44 @@ fn mistakes_are_told() {
     let vocabulary = testdata("tokenizer/gemma4-vocab.gguf");
     refuse(&["generate", &vocabulary, "--backend", "cpu", "--ids", "2"], 1, "no weights");
     refuse(&["logits", &tiny, "--ids", "2", "--out", "/nonexistent/l.npy"], 1, "/nonexistent/l.npy");
+}
+
+/// A copy of a model in which a name is another one of the same length.
+fn renamed(folder: &tempfile::TempDir, from: &str, to: &str) -> String {
+    let mut bytes = fs::read(model("micro-e2b-Q8_0")).unwrap();
+    let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
+    bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+    let path = folder.path().join("renamed.gguf");
+    fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_file_that_is_not_as_expected_gets_a_warning_or_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let generate = |path: &str| {
+        rullama(&["generate", path, "--ids", "2,610", "--max-tokens", "1", "--backend", "cpu"], "")
+    };
+    let said = |output: &Output| String::from_utf8(output.stderr.clone()).unwrap();
+    let whole = generate(&model("micro-e2b-Q8_0"));
+    assert!(whole.status.success() && !said(&whole).contains("warning"), "{}", said(&whole));
+
+    let unused = renamed(&folder, "rope_freqs.weight", "rope_fre\u{1b}s.weight");
+    let output = generate(&unused);
+    assert!(output.status.success());
+    assert!(said(&output).contains("warning: tensor `rope_freqs.weight` is missing; "), "{}", said(&output));
+    assert!(
+        said(&output).contains(r"warning: tensor `rope_fre\u{1b}s.weight` is unknown"),
+        "{}",
+        said(&output)
+    );
+    let report = json_of(&["inspect", &unused, "--json"]);
+    assert_eq!((report["warnings"].as_array().unwrap().len(), &report["problem"]), (2, &Value::Null));
+
+    let broken = renamed(&folder, "blk.0.attn_v.weight", "blk.0.attn_w.weight");
+    let output = generate(&broken);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("tensor `blk.0.attn_v.weight` is missing"), "{}", said(&output));
+    let report = json_of(&["inspect", &broken, "--json"]);
+    assert_eq!(report["problem"], "tensor `blk.0.attn_v.weight` is missing");
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_graph::Graph;
-use rullama_reference::{Caches, Step, Watch, Weights, run};
+use rullama_reference::{Caches, ReferenceError, Step, Watch, Weights, run};
 
 use crate::{Backend, EngineError, KvFormat, Logits, Pending, State, StepProgress, Watcher};
 
@@ -97,9 +97,16 @@ impl State for CpuState {
             let mut progress = Progress { rows: ids.len(), watcher: self.watcher.clone() };
             let logits = run(graph, weights, &mut self.caches, &Step::tokens(ids), &mut progress)
                 .await
-                .map_err(|error| EngineError::Step { code: error.code(), source: Box::new(error) })?;
+                .map_err(failed)?;
             let vocabulary = logits.width();
             Ok(Logits { values: logits.into_values(), vocabulary })
         })
+    }
+}
+
+fn failed(error: ReferenceError) -> EngineError {
+    match error {
+        ReferenceError::NotFinite { value, tokens } => EngineError::NotFinite { value, tokens },
+        error => EngineError::Step { code: error.code(), source: Box::new(error) },
     }
 }

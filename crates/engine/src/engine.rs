@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use rullama_chat::Variant;
-use rullama_gemma::Config;
+use rullama_gemma::{Config, Warning};
 use rullama_gguf::Model;
 use rullama_tokenizer::Tokenizer;
 
-use crate::{Backend, EngineError, Session};
+use crate::{Backend, EngineError, Entropy, OptionRange, Session};
 
 /// Weights that the CPU backend keeps in memory unless told otherwise.
 const WEIGHT_MEMORY: u64 = 1 << 30;
@@ -25,7 +25,7 @@ pub enum KvFormat {
 }
 
 /// How a model is loaded.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadOptions {
     /// Tokens a conversation may have; without it, as many as the model was made for.
@@ -44,6 +44,8 @@ pub struct LoadOptions {
     pub rows: Option<u32>,
     /// The style of prompts; without it, the one that the model's kind was trained with.
     pub prompts: Option<Variant>,
+    /// Where sessions get the seeds of replies that name none.
+    pub entropy: Entropy,
 }
 
 impl Default for LoadOptions {
@@ -58,6 +60,7 @@ impl Default for LoadOptions {
             #[cfg(feature = "gpu")]
             rows: None,
             prompts: None,
+            entropy: Entropy::default(),
         }
     }
 }
@@ -98,6 +101,28 @@ impl LoadOptions {
         self.prompts = Some(variant);
         self
     }
+
+    /// Sets where sessions get the seeds of replies that name none.
+    #[must_use]
+    pub fn entropy(mut self, entropy: Entropy) -> Self {
+        self.entropy = entropy;
+        self
+    }
+
+    /// Refuses numbers outside of their ranges, by name.
+    fn validate(&self) -> Result<(), EngineError> {
+        if let Some(context) = self.context {
+            OptionRange::CONTEXT.check_whole("context", context)?;
+        }
+        if let Some(bytes) = self.gpu_memory {
+            OptionRange::MEMORY.check_whole("memory", bytes)?;
+        }
+        #[cfg(feature = "gpu")]
+        if let Some(rows) = self.rows {
+            OptionRange::ROWS.check_whole("rows", rows)?;
+        }
+        Ok(())
+    }
 }
 
 /// A loaded model. Immutable and cheap to clone; conversations are its [`Session`]s.
@@ -112,6 +137,8 @@ pub(crate) struct Inner {
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) context: usize,
     pub(crate) prompts: Variant,
+    pub(crate) entropy: Entropy,
+    warnings: Vec<Warning>,
     #[cfg(feature = "gpu")]
     gpu: Option<Rc<crate::gpu::Shared>>,
 }
@@ -138,7 +165,7 @@ impl Engine {
         const CONTEXT: u32 = 4096;
         let checked = Checked::new(&model, options)?;
         let context = match options.context {
-            None | Some(0) => checked.context.min(CONTEXT as usize),
+            None => checked.context.min(CONTEXT as usize),
             Some(_) => checked.context,
         };
         let shared =
@@ -185,6 +212,11 @@ impl Engine {
         &self.inner.tokenizer
     }
 
+    /// What is not as expected in the model's file. The model runs all the same.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.inner.warnings
+    }
+
     /// The style of its prompts.
     pub fn prompts(&self) -> Variant {
         self.inner.prompts
@@ -202,32 +234,38 @@ struct Checked {
     tokenizer: Tokenizer,
     context: usize,
     prompts: Variant,
+    entropy: Entropy,
+    warnings: Vec<Warning>,
 }
 
 impl Checked {
     fn new(model: &Model, options: &LoadOptions) -> Result<Self, EngineError> {
+        options.validate()?;
         let config = Config::read(model)?;
         let tokenizer = Tokenizer::from_gguf(model.header())?;
         let most = config.context_length;
         let context = match options.context {
-            None | Some(0) => most,
+            None => most,
             Some(asked) if asked > most => return Err(EngineError::ContextTooLarge { asked, most }),
             Some(asked) => asked,
         };
         // The small members are those with per-layer embeddings.
         let own = if config.per_layer_width.is_some() { Variant::Small } else { Variant::Large };
         let (context, prompts) = (context as usize, options.prompts.unwrap_or(own));
-        Ok(Self { config, tokenizer, context, prompts })
+        let warnings = rullama_gemma::warnings(model, &config);
+        Ok(Self { config, tokenizer, context, prompts, entropy: options.entropy, warnings })
     }
 
     fn with(self, backend: Box<dyn Backend>) -> Engine {
-        let Self { config, tokenizer, context, prompts } = self;
+        let Self { config, tokenizer, context, prompts, entropy, warnings } = self;
         let inner = Inner {
             config,
             tokenizer,
             backend,
             context,
             prompts,
+            entropy,
+            warnings,
             #[cfg(feature = "gpu")]
             gpu: None,
         };

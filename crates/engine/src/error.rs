@@ -30,6 +30,15 @@ pub enum EngineError {
     #[error(transparent)]
     Sample(#[from] SampleError),
 
+    /// A step gave an infinite number, or none (NaN): the weights are damaged, or the activations overflowed.
+    #[error("`{value}` is not finite after {tokens} tokens")]
+    NotFinite {
+        /// The value in which the backend found it: the logits, or one before them.
+        value: String,
+        /// Tokens read when it was found.
+        tokens: usize,
+    },
+
     /// A step failed, in the backend's own way.
     #[error("the model cannot go on")]
     Step {
@@ -80,6 +89,7 @@ impl EngineError {
             Self::Chat(error) => error.code(),
             Self::Option(error) => error.code(),
             Self::Sample(error) => error.code(),
+            Self::NotFinite { .. } => "model.not_finite",
             Self::Step { code, .. } => code,
             Self::EmptyPrompt => "input.empty",
             Self::ContextOverflow { .. } => "context.overflow",

@@ -191,6 +191,12 @@ impl<'s> Generation<'s> {
         self.finished
     }
 
+    /// The seed of its random numbers: the one in its options, or the one that the session chose. The same prompt and
+    /// options with this seed give the same tokens again.
+    pub fn seed(&self) -> u64 {
+        self.sampler.seed()
+    }
+
     /// What it cost so far.
     pub fn usage(&self) -> Usage {
         self.usage

@@ -154,5 +154,8 @@ impl State for GpuBackendState {
 }
 
 fn failed(error: GpuError) -> EngineError {
-    EngineError::Step { code: error.code(), source: Box::new(error) }
+    match error {
+        GpuError::NotFinite { value, tokens } => EngineError::NotFinite { value: value.to_owned(), tokens },
+        error => EngineError::Step { code: error.code(), source: Box::new(error) },
+    }
 }

@@ -49,6 +49,7 @@ mod backend;
 #[cfg(feature = "cpu")]
 mod cpu;
 mod engine;
+mod entropy;
 mod error;
 mod generation;
 #[cfg(feature = "gpu")]
@@ -62,9 +63,10 @@ mod stop;
 
 pub use backend::{Backend, Choosing, Logits, Pending, State, StepProgress, Watcher};
 pub use engine::{Engine, KvFormat, LoadOptions};
+pub use entropy::Entropy;
 pub use error::EngineError;
 pub use generation::{FinishReason, Generation, Token, Usage};
-pub use options::{GenerateOptions, OptionError, OptionWarning, SamplingOptions};
+pub use options::{GenerateOptions, OptionError, OptionRange, OptionWarning, SamplingOptions};
 pub use repetition::RepetitionGuard;
 pub use reply::Reply;
 #[cfg(feature = "gpu")]

@@ -106,6 +106,11 @@ impl<'s> Reply<'s> {
         self.generation.as_ref().and_then(Generation::finish_reason)
     }
 
+    /// The seed of its random numbers, as [`Generation::seed`] has it.
+    pub fn seed(&self) -> u64 {
+        self.generation.as_ref().map_or(0, Generation::seed)
+    }
+
     /// What it cost so far.
     pub fn usage(&self) -> Usage {
         self.generation.as_ref().map(Generation::usage).unwrap_or_default()

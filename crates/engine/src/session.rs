@@ -48,7 +48,8 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(engine: Engine) -> Result<Self, EngineError> {
         let state = engine.inner.backend.state()?;
-        Ok(Self { engine, state, history: Vec::new(), messages: Vec::new(), rows: 0, seed: 0 })
+        let seed = engine.inner.entropy.next();
+        Ok(Self { engine, state, history: Vec::new(), messages: Vec::new(), rows: 0, seed })
     }
 
     /// The model it talks to.
@@ -166,14 +167,16 @@ impl Session {
         Ok((prompt, ids))
     }
 
-    /// A seed for a reply whose options leave it open: another for each.
+    /// A seed for a reply whose options name none: another for each reply. It has 53 bits, so that it survives JSON
+    /// and JavaScript, and the reply can be repeated with it.
     pub(crate) fn next_seed(&mut self) -> u64 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.seed
+        self.seed & ((1 << 53) - 1)
     }
 
-    /// Where the seeds of replies start whose options leave theirs open. The library has no source of chance of
-    /// its own; two sessions that are given the same number say the same.
+    /// Sets where the seeds of replies start whose options name none. Without it a session starts at a number from
+    /// [`LoadOptions::entropy`](crate::LoadOptions::entropy). Two sessions that are given the same number write the
+    /// same replies.
     pub fn set_seed(&mut self, seed: u64) {
         self.seed = seed;
     }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use rullama_engine::{GenerateOptions, OptionError, OptionWarning, SamplingOptions};
+use rullama_engine::{GenerateOptions, OptionError, OptionRange, OptionWarning, SamplingOptions};
 use serde_json::{Map, Value, json};
 
 fn map(value: Value) -> Map<String, Value> {
@@ -87,7 +87,7 @@ fn the_request_overrules_the_model_and_the_model_the_defaults() {
 
 #[test]
 fn numbers_that_mean_nothing_special_or_no_limit() {
-    let options = read(json!({"seed": -1, "num_predict": -1, "num_ctx": 0, "top_k": -1})).unwrap();
+    let options = read(json!({"seed": -1, "num_predict": -1, "top_k": -1})).unwrap();
     assert_eq!(
         options,
         GenerateOptions {
@@ -95,6 +95,10 @@ fn numbers_that_mean_nothing_special_or_no_limit() {
             ..GenerateOptions::default()
         }
     );
+    assert_eq!(read(json!({"num_predict": -2})).unwrap(), GenerateOptions::default());
+    // As in llama.cpp, only -1 is random; other negative seeds are seeds.
+    assert_eq!(read(json!({"seed": -5})).unwrap().sampling.seed, Some(u64::MAX - 4));
+    assert_eq!(read(json!({"seed": i64::MIN})).unwrap().sampling.seed, Some(1 << 63));
     // Whole numbers may come as floats, and a single stop string without its list.
     let options =
         read(json!({"top_k": 40.0, "seed": 7.0, "max_tokens": 0, "stop": "\n", "temperature": 1})).unwrap();
@@ -148,27 +152,89 @@ fn wrong_types_are_errors_that_name_the_option() {
     }
 }
 
+/// Each row: a request, what its error says was found, and what was expected.
 #[test]
 fn numbers_out_of_range_are_errors_that_name_the_option() {
-    for (request, message) in [
-        (json!({"temperature": 1e300}), "option `temperature`: found inf; expected a finite number"),
-        (json!({"top_p": 1.5}), "option `top_p`: found 1.5; expected a number from 0 to 1"),
-        (json!({"top_k": 1.5}), "option `top_k`: found 1.5; expected a whole number below 2³²"),
-        (json!({"top_k": 1e30}), "option `top_k`: found 1e+30; expected a whole number below 2³²"),
-        (json!({"seed": 1e30}), "option `seed`: found 1e+30; expected a whole number below 2⁶⁴"),
-        (json!({"repeat_last_n": -2}), "option `repeat_last_n`: found -2; expected −1 or above"),
-        (json!({"repeat_penalty": 0}), "option `repeat_penalty`: found 0; expected a finite number above 0"),
-        (json!({"num_ctx": -5}), "option `num_ctx`: found -5; expected a whole number, 0 or above"),
-        (json!({"top_logprobs": 21}), "option `top_logprobs`: found 21; expected 0 to 20"),
-        (
-            json!({"logit_bias": {"x": 1}}),
-            "option `logit_bias`: found the id `x`; expected a whole number below 2³²",
-        ),
+    let from = |least: i64, most: u64| format!("a whole number from {least} to {most}");
+    let (u32_most, finite) = (u64::from(u32::MAX), "a finite number".to_owned());
+    for (option, value, expected) in [
+        ("temperature", json!(1e300), format!("{finite}, 0 or above")),
+        ("temperature", json!(-0.5), format!("{finite}, 0 or above")),
+        ("top_p", json!(2), "a number from 0 to 1".to_owned()),
+        ("min_p", json!(-0.1), "a number from 0 to 1".to_owned()),
+        ("typical_p", json!(1.5), "a number from 0 to 1".to_owned()),
+        ("repeat_penalty", json!(0), format!("{finite} above 0")),
+        ("repeat_penalty", json!(-1.5), format!("{finite} above 0")),
+        ("frequency_penalty", json!(1e300), finite.clone()),
+        ("presence_penalty", json!(-1e300), finite),
+        ("top_k", json!(1.5), from(-1, u32_most)),
+        ("top_k", json!(1e30), from(-1, u32_most)),
+        ("top_k", json!(-2), from(-1, u32_most)),
+        ("repeat_last_n", json!(-2), from(-1, 2_147_483_647)),
+        ("seed", json!(1e30), from(i64::MIN, u64::MAX)),
+        ("seed", json!(0.5), from(i64::MIN, u64::MAX)),
+        ("num_predict", json!(-3), from(-2, u32_most)),
+        ("max_tokens", json!(1_u64 << 32), from(-2, u32_most)),
+        ("num_ctx", json!(-5), from(1, u32_most)),
+        ("num_ctx", json!(0), from(1, u32_most)),
+        ("top_logprobs", json!(21), from(0, 20)),
     ] {
-        let error = read(request).unwrap_err();
-        assert!(matches!(error, OptionError::OutOfRange { .. }), "{error}");
-        assert_eq!(error.to_string(), message);
+        let error = read(json!({ option: value })).unwrap_err();
+        assert_eq!(error.code(), "option.out_of_range", "{error}");
+        assert_eq!(error.to_string(), format!("option `{option}`: found {value}; expected {expected}"));
     }
+    for (bias, message) in [
+        (
+            json!({"x": 1}),
+            "option `logit_bias`: found the id `x`; expected a whole number from 0 to 4294967295",
+        ),
+        (json!({"7": 1e300}), "option `logit_bias[7]`: found 1e+300; expected a finite number"),
+    ] {
+        assert_eq!(read(json!({ "logit_bias": bias })).unwrap_err().to_string(), message);
+    }
+}
+
+/// What programs set without JSON is checked by the same table, infinities and NaN included.
+#[test]
+fn values_set_in_a_program_are_checked_too() {
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let off = SamplingOptions::default;
+        for (name, options) in [
+            ("temperature", SamplingOptions { temperature: value, ..off() }),
+            ("top_p", SamplingOptions { top_p: value, ..off() }),
+            ("min_p", SamplingOptions { min_p: value, ..off() }),
+            ("typical_p", SamplingOptions { typical_p: value, ..off() }),
+            ("repeat_penalty", SamplingOptions { repeat_penalty: value, ..off() }),
+            ("frequency_penalty", SamplingOptions { frequency_penalty: value, ..off() }),
+            ("presence_penalty", SamplingOptions { presence_penalty: value, ..off() }),
+        ] {
+            let error = options.validate().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("option `{name}`: found {value}; expected a ")), "{error}");
+        }
+    }
+    let error = SamplingOptions { temperature: -1.0, ..SamplingOptions::default() }.validate().unwrap_err();
+    assert_eq!(error.to_string(), "option `temperature`: found -1; expected a finite number, 0 or above");
+}
+
+/// JavaScript checks options before they reach the engine, by the same ranges.
+#[test]
+fn javascript_has_the_same_table() {
+    let mut lines = String::new();
+    for (name, range) in OptionRange::ALL {
+        let (whole, least, most) = match range {
+            OptionRange::Whole { least, most } => (true, least.to_string(), most.to_string()),
+            OptionRange::Number { least, most } => (false, format!("{least:?}"), format!("{most:?}")),
+            OptionRange::AboveZero => (false, "Number.MIN_VALUE".to_owned(), format!("{:?}", f32::MAX)),
+            _ => unreachable!("no other kind of range"),
+        };
+        lines +=
+            &format!("  {name}: {{ whole: {whole}, least: {least}, most: {most}, words: \"{range}\" }},\n");
+    }
+    let table = include_str!("../../../packages/npm/src/ranges.ts");
+    assert!(
+        table.contains(&format!("= {{\n{lines}}}")),
+        "packages/npm/src/ranges.ts should have these lines:\n{lines}"
+    );
 }
 
 #[test]

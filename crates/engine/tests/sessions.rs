@@ -2,23 +2,32 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::{future::Future, pin::pin, task::Context};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::atomic::{AtomicU64, Ordering},
+    task::Context,
+};
 
 use rullama_chat::{Delta, Message};
 use rullama_engine::{
-    Backend, ChatOptions, Engine, EngineError, FinishReason, GenerateOptions, LoadOptions, Logits, Pending,
-    SamplingOptions, State, Watcher,
+    Backend, ChatOptions, Engine, EngineError, Entropy, FinishReason, GenerateOptions, LoadOptions, Logits,
+    Pending, SamplingOptions, Session, State, Watcher,
 };
 use rullama_gguf::{MemorySource, Model};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 
 const MODEL: &str = "tiny-e2b-Q4_K_M";
 
-fn engine(options: &LoadOptions) -> Engine {
+fn load(options: &LoadOptions) -> Result<Engine, EngineError> {
     let path = format!("{}/../../testdata/gguf/{MODEL}.gguf", env!("CARGO_MANIFEST_DIR"));
     let source = MemorySource::new(std::fs::read(path).unwrap());
     let model = pollster::block_on(Model::open(Box::new(source))).unwrap();
-    Engine::load(model, options).unwrap()
+    Engine::load(model, options)
+}
+
+fn engine(options: &LoadOptions) -> Engine {
+    load(options).unwrap()
 }
 
 fn greedy() -> GenerateOptions {
@@ -44,9 +53,10 @@ struct Generated {
     text: String,
     reason: FinishReason,
     reused: usize,
+    seed: u64,
 }
 
-fn generate(session: &mut rullama_engine::Session, ids: &[u32], options: &GenerateOptions) -> Generated {
+fn generate(session: &mut Session, ids: &[u32], options: &GenerateOptions) -> Generated {
     pollster::block_on(async {
         let mut generation = session.generate(ids, options, SpecialOutput::Hidden).unwrap();
         let (mut ids, mut text) = (Vec::new(), String::new());
@@ -57,7 +67,8 @@ fn generate(session: &mut rullama_engine::Session, ids: &[u32], options: &Genera
         }
         let reason = generation.finish_reason().unwrap();
         assert_eq!(generation.usage().generated_tokens, ids.len());
-        Generated { ids, text, reason, reused: generation.usage().reused_tokens }
+        let (reused, seed) = (generation.usage().reused_tokens, generation.seed());
+        Generated { ids, text, reason, reused, seed }
     })
 }
 
@@ -113,6 +124,61 @@ fn the_same_seed_says_the_same() {
     assert_ne!(say(Some(7), 1), say(Some(8), 1));
     assert_ne!(say(None, 1), say(None, 2));
     assert_eq!(say(None, 1), say(None, 1));
+}
+
+/// Where the options name no seed, every reply has another one, in one session and in several; and each reply can be
+/// repeated with the seed it tells.
+#[test]
+fn replies_without_a_seed_have_another_each_and_can_be_repeated() {
+    let engine = engine(&LoadOptions::default());
+    let (prompt, _) = reference("chat");
+    let say = |session: &mut Session, seed: Option<u64>| {
+        let sampling =
+            SamplingOptions { seed, temperature: 3.0, top_k: 0, top_p: 1.0, ..SamplingOptions::default() };
+        let options =
+            GenerateOptions { sampling, max_tokens: Some(8), ignore_end: true, ..GenerateOptions::default() };
+        generate(session, &prompt, &options)
+    };
+    let [mut one, mut other] = [(); 2].map(|()| engine.session().unwrap());
+    let replies = [say(&mut one, None), say(&mut one, None), say(&mut other, None)];
+    for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+        // Different seeds may still draw the same few tokens, so tokens are not compared.
+        assert_ne!(replies[a].seed, replies[b].seed);
+    }
+    for reply in &replies {
+        assert!((1..1 << 53).contains(&reply.seed), "JavaScript can name it: {}", reply.seed);
+        let again = say(&mut other, Some(reply.seed));
+        assert_eq!((again.seed, &again.ids), (reply.seed, &reply.ids));
+    }
+}
+
+/// Sessions start where the given source of entropy says, each at another number.
+#[test]
+fn sessions_ask_the_given_source_of_entropy() {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    let entropy = Entropy::new(|| ASKED.fetch_add(1 << 40, Ordering::Relaxed));
+    let engine = engine(&LoadOptions::default().entropy(entropy));
+    assert_eq!(ASKED.load(Ordering::Relaxed), 0);
+    let (prompt, _) = reference("chat");
+    let seed = |session: &mut Session| {
+        session.generate(&prompt, &GenerateOptions::default(), SpecialOutput::Hidden).unwrap().seed()
+    };
+    let seeds = [(); 3].map(|()| seed(&mut engine.session().unwrap()));
+    assert_eq!(ASKED.load(Ordering::Relaxed), 3 << 40);
+    assert!(seeds[0] < seeds[1] && seeds[1] < seeds[2], "{seeds:?}");
+}
+
+#[test]
+fn loading_refuses_numbers_out_of_range() {
+    let expected = "expected a whole number from 1 to";
+    assert_eq!(
+        load(&LoadOptions::default().context(0)).unwrap_err().to_string(),
+        format!("option `context`: found 0; {expected} 4294967295")
+    );
+    assert_eq!(
+        load(&LoadOptions::default().gpu_memory(0)).unwrap_err().to_string(),
+        format!("option `memory`: found 0; {expected} 18446744073709551615")
+    );
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Attention {
             let k = x.linear(kv.k);
             let v = kv.v.map_or(k, |v| x.linear(v));
             let k = k.rms_norm(kv.k_norm, self.eps).named("k_normed").rope(self.rope);
-            let v = v.rms_norm_unweighted(self.shape.head_width, self.eps);
+            let v = v.rms_norm_unweighted(self.shape.head_width, self.eps).named("v_normed");
             k.store_kv(v, self.cache);
         } // otherwise this layer reads its donor's cache
         let x = if last_only { x.last_row() } else { x };

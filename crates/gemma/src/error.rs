@@ -81,6 +81,13 @@ pub enum GemmaError {
         name: String,
     },
 
+    /// A tensor of the decoder that the model, as its metadata describes it, does not have: it would run without a part.
+    #[error("tensor `{name}` has no place in the model that the metadata describes")]
+    UnexpectedTensor {
+        /// The tensor.
+        name: String,
+    },
+
     /// A tensor of another shape than the metadata asks for.
     #[error("tensor `{name}` has shape {found}; {expected} was expected")]
     WrongShape {
@@ -100,6 +107,7 @@ impl GemmaError {
             Self::Architecture { .. } | Self::NoWeights => "model.unsupported",
             Self::Metadata(error) => error.code(),
             Self::MissingTensor { .. } => "model.missing_tensor",
+            Self::UnexpectedTensor { .. } => "model.unexpected_tensor",
             Self::WrongShape { .. } => "model.wrong_shape",
             _ => "model.invalid",
         }

@@ -21,7 +21,7 @@ pub(crate) struct Experts {
 }
 
 impl Experts {
-    /// The layer's experts, if the model has any and this layer has a router.
+    /// The layer's experts, if the model has any.
     pub(crate) fn load(
         config: Option<ExpertConfig>,
         width: u32,
@@ -29,9 +29,6 @@ impl Experts {
         tensors: &LayerLoader<'_>,
     ) -> Result<Option<Self>, GemmaError> {
         let Some(ExpertConfig { count, used, width: hidden }) = config else { return Ok(None) };
-        if !tensors.has(names::ROUTER) {
-            return Ok(None);
-        }
         let [gate, up] = if tensors.has(names::EXPERTS_GATE_UP) {
             tensors.expert_parts(names::EXPERTS_GATE_UP, width, hidden, count)?
         } else {

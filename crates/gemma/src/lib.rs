@@ -24,6 +24,7 @@
 //! Nothing of this is hard-coded: what a model has follows from its metadata and tensors.
 
 mod attention;
+mod checks;
 mod config;
 mod error;
 mod experts;
@@ -36,6 +37,7 @@ mod names;
 mod per_layer_embedding;
 mod text;
 
+pub use checks::{Warning, warnings};
 pub use config::{Config, ExpertConfig, KvSource, LayerConfig};
 pub use error::GemmaError;
 pub use keys::{AudioKeys, VisionKeys};

@@ -18,6 +18,14 @@ pub(crate) const PER_LAYER_PROJECTION: &str = "per_layer_model_proj.weight";
 /// Its norm.
 pub(crate) const PER_LAYER_NORM: &str = "per_layer_proj_norm.weight";
 
+/// The tensors of the decoder that no layer has.
+pub(crate) const OUTSIDE_LAYERS: [&str; 7] =
+    [EMBEDDING, OUTPUT, OUTPUT_NORM, ROPE_FACTORS, PER_LAYER_TABLE, PER_LAYER_PROJECTION, PER_LAYER_NORM];
+/// How the names of a layer's tensors begin.
+pub(crate) const LAYERS: &str = "blk.";
+/// How the names of the scales of activations end, beside weights of some formats.
+pub(crate) const INPUT_SCALE: &str = ".input_scale";
+
 /// Names of one of a layer's tensors, without the layer's prefix.
 pub(crate) type LayerName = &'static [&'static str];
 
@@ -60,10 +68,12 @@ pub(crate) fn scale_of(name: &str) -> Option<String> {
 
 /// A layer's tensor by its full name.
 pub(crate) fn of_layer(layer: u32, name: &str) -> String {
-    format!("blk.{layer}.{name}")
+    format!("{LAYERS}{layer}.{name}")
 }
 
 /// How the names of what makes soft tokens of images begin: a tower, or a projection where there is none.
 pub(crate) const VISION: [&str; 2] = ["v.", "mm.input_projection"];
 /// The same of sound.
 pub(crate) const AUDIO: [&str; 2] = ["a.", "mm.a."];
+/// How the names of all tensors of towers begin.
+pub(crate) const TOWERS: [&str; 3] = ["v.", "a.", "mm."];

@@ -4,7 +4,7 @@ use rullama_gguf::Model;
 use rullama_graph::{Builder, Cache, Graph, Rope, SoftRows};
 
 use crate::{
-    Config, GemmaError, layer::Layer, loader::Loader, names, per_layer_embedding::PerLayerEmbedding,
+    Config, GemmaError, checks, layer::Layer, loader::Loader, names, per_layer_embedding::PerLayerEmbedding,
 };
 
 /// Which rows' logits a graph computes.
@@ -16,12 +16,14 @@ pub enum Outputs {
     All,
 }
 
-/// Checks the tensors of a text model and describes its decoder.
+/// Checks the tensors of a text model and describes its decoder. A tensor of the decoder that it would not read is an
+/// error; [`warnings`](crate::warnings) has what else is not as expected.
 ///
 /// With [`Outputs::Last`], whatever only feeds the logits of earlier rows is left out: after the last
 /// layer that makes keys and values, and within it, one row is computed instead of all. The logits are
 /// the same.
 pub fn text(model: &Model, config: &Config, outputs: Outputs) -> Result<Graph, GemmaError> {
+    checks::layers_agree(model, config)?;
     let builder = Builder::new();
     let tensors = Loader { model, builder: &builder };
     let table = tensors.matrix(names::EMBEDDING, config.width, config.vocabulary)?;
@@ -53,7 +55,9 @@ pub fn text(model: &Model, config: &Config, outputs: Outputs) -> Result<Graph, G
     let x = x.rms_norm(output_norm, config.eps).named("final_norm");
     let logits = x.linear(head);
     let logits = config.soft_cap.map_or(logits, |cap| logits.soft_cap(cap)).named("logits");
-    Ok(builder.finish(logits))
+    let graph = builder.finish(logits);
+    checks::nothing_left(model, config, &graph)?;
+    Ok(graph)
 }
 
 /// How each layer turns its heads. Sliding layers turn all of their columns; global ones leave most of them

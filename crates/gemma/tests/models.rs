@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use rullama_gemma::{Config, GemmaError, KvSource, Outputs, text};
+use rullama_gemma::{Config, GemmaError, KvSource, Outputs, Warning, text, warnings};
 use rullama_gguf::{Format, MemorySource, Model, Writer};
 use rullama_graph::{Op, Rows, StepSize};
 
@@ -250,4 +250,102 @@ fn tensors_of_the_wrong_shape_are_refused() {
         &Change { reshape: &[("blk.0.ffn_gate_up_exps.weight", &[256, 8, 192])], ..Change::default() },
     );
     assert!(matches!(describe(&swapped), Err(GemmaError::WrongShape { .. })));
+}
+
+/// Every file that is known to be a good one, of each converter, with towers and without.
+#[test]
+fn good_files_have_no_warnings() {
+    let names = [
+        "testdata/gguf/micro-e2b-F16",
+        "testdata/gguf/micro-e2b-Q4_0",
+        "testdata/gguf/micro-e2b-Q8_0",
+        "testdata/gguf/micro-e2b-Q8_0-ollama",
+        "testdata/gguf/tiny-dense-Q4_K_M",
+        "testdata/gguf/tiny-e2b-Q4_K_M",
+        "testdata/gguf/tiny-moe-Q4_K_M",
+        "models/demo",
+    ];
+    for name in names {
+        let model = testdata(&format!("../{name}"));
+        describe(&model).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(warnings(&model, &Config::read(&model).unwrap()), [], "{name}");
+    }
+}
+
+/// A tensor that no operation would read, or that is gone from some layers only, gives another model than the file's.
+#[test]
+fn tensors_without_a_place_are_refused() {
+    let refuse = |name: &str, change: &Change<'_>| {
+        describe(&changed(&testdata(&format!("gguf/{name}")), change)).unwrap_err()
+    };
+    let unexpected = |name: &str| GemmaError::UnexpectedTensor { name: name.to_owned() };
+    let missing = |name: &str| GemmaError::MissingTensor { name: name.to_owned() };
+
+    // A sliding layer needs its values; a global one may go without, but not with a tensor that is left over.
+    let rename: &[(&str, &str)] = &[("blk.0.attn_v.weight", "blk.0.attn_value.weight")];
+    let renamed = Change { rename, ..Change::default() };
+    assert_eq!(refuse("micro-e2b-Q8_0", &renamed), missing("blk.0.attn_v.weight"));
+    let rename: &[(&str, &str)] = &[("attn_v.weight", "attn_value.weight")];
+    assert_eq!(
+        refuse("tiny-e2b-Q4_K_M", &Change { rename, ..Change::default() }),
+        missing("blk.0.attn_v.weight")
+    );
+    let rename: &[(&str, &str)] = &[("blk.3.attn_v.weight", "blk.3.attn_value.weight")];
+    assert_eq!(
+        refuse("tiny-e2b-Q4_K_M", &Change { rename, ..Change::default() }),
+        unexpected("blk.3.attn_value.weight")
+    );
+    let rename: &[(&str, &str)] = &[("blk.0.layer_output_scale.weight", "blk.0.layer_scale.weight")];
+    assert_eq!(
+        refuse("micro-e2b-Q8_0", &Change { rename, ..Change::default() }),
+        missing("blk.0.layer_output_scale.weight")
+    );
+    let rename: &[(&str, &str)] = &[(".layer_output_scale.weight", ".layer_scale.weight")];
+    assert_eq!(
+        refuse("micro-e2b-Q8_0", &Change { rename, ..Change::default() }),
+        unexpected("blk.0.layer_scale.weight")
+    );
+
+    // What the metadata and the tensors say of experts, of layers and of per-layer embeddings must agree.
+    let set = |key: &'static str, value: u32| move |writer: &mut Writer| writer.set(key, value).unwrap();
+    let no_experts = set("gemma4.expert_count", 0);
+    let change = Change { set: Some(&no_experts), ..Change::default() };
+    assert_eq!(refuse("tiny-moe-Q4_K_M", &change).code(), "model.unexpected_tensor");
+    let experts = |writer: &mut Writer| {
+        ["gemma4.expert_count", "gemma4.expert_used_count", "gemma4.expert_feed_forward_length"]
+            .iter()
+            .for_each(|key| writer.set(key, 8u32).unwrap());
+    };
+    let change = Change { set: Some(&experts), ..Change::default() };
+    assert_eq!(refuse("tiny-dense-Q4_K_M", &change), missing("blk.0.ffn_gate_inp.weight"));
+    let no_embeddings = set("gemma4.embedding_length_per_layer_input", 0);
+    let change = Change { set: Some(&no_embeddings), ..Change::default() };
+    assert_eq!(refuse("micro-e2b-Q8_0", &change).code(), "model.unexpected_tensor");
+    let rename: &[(&str, &str)] = &[("blk.2.ffn_gate_inp.weight", "blk.2.ffn_router.weight")];
+    assert_eq!(
+        refuse("tiny-moe-Q4_K_M", &Change { rename, ..Change::default() }),
+        missing("blk.2.ffn_gate_inp.weight")
+    );
+}
+
+/// What is merely unused, or can be done without, is said.
+#[test]
+fn what_is_not_as_expected_is_said() {
+    let rename: &[(&str, &str)] = &[("rope_freqs.weight", "rope_frequencies.weight")];
+    let set = |writer: &mut Writer| writer.set("gemma4.attention.temperature", 2.0f32).unwrap();
+    let layers: Vec<String> = (0..6).map(|layer| format!("blk.{layer}.layer_output_scale.weight")).collect();
+    let remove: Vec<&str> = layers.iter().map(String::as_str).collect();
+    let change = Change { rename, set: Some(&set), remove: &remove, ..Change::default() };
+    let model = changed(&testdata("gguf/tiny-dense-Q4_K_M"), &change);
+    describe(&model).unwrap();
+    let found = warnings(&model, &Config::read(&model).unwrap());
+    let codes: Vec<&str> = found.iter().map(Warning::code).collect();
+    let expected =
+        ["model.assumed_tensor", "model.assumed_tensor", "model.unused_tensor", "model.unused_key"];
+    assert_eq!(codes, expected, "{found:?}");
+    let text: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert!(text[0].starts_with("tensor `rope_freqs.weight` is missing"), "{text:?}");
+    assert!(
+        text[2].contains("`rope_frequencies.weight`") && text[3].contains("`gemma4.attention.temperature`")
+    );
 }

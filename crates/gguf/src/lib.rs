@@ -82,9 +82,9 @@ pub use model::{Model, ModelTensor};
 pub use parallel::{PIECE_VALUES, write_pieces};
 #[cfg(any(unix, windows))]
 pub use source::FileSource;
-#[cfg(all(feature = "http", not(target_family = "wasm")))]
-pub use source::HttpSource;
 pub use source::{ByteSource, MemorySource, PartsSource, ReadFuture};
+#[cfg(all(feature = "http", not(target_family = "wasm")))]
+pub use source::{HttpLimits, HttpSource};
 pub use split::SplitName;
 pub use value::{Array, Strings, Value, ValueType};
 pub use writer::{ArrayElement, TensorWriter, WriteValue, Writer};

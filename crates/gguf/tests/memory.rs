@@ -136,3 +136,51 @@ fn a_real_header_costs_at_most_three_times_its_size() {
     assert_eq!(tokenizer.strings("merges").unwrap().len(), 514_906);
     assert_eq!(&tokenizer.strings("tokens").unwrap()[105], b"<|turn>");
 }
+
+/// A file of some length that holds nothing but zeros after its first bytes, as sparse files do.
+struct Sparse(Vec<u8>, u64);
+
+impl ByteSource for Sparse {
+    fn name(&self) -> &str {
+        "sparse"
+    }
+
+    fn len(&self) -> u64 {
+        self.1
+    }
+
+    fn read(&self, range: std::ops::Range<u64>) -> rullama_gguf::ReadFuture<'_> {
+        Box::pin(async move {
+            let byte = |at: u64| self.0.get(at as usize).copied().unwrap_or(0);
+            Ok(range.map(byte).collect())
+        })
+    }
+}
+
+/// Lengths and counts of a sparse file are real, and cost its author nothing. What is announced beyond all real headers
+/// is refused before it is read.
+#[test]
+fn a_sparse_file_is_refused_before_its_header_is_read() {
+    let most_strings = 1 << 24;
+    let array = |kind: u32, count: u64| common::Raw::new(0, 1).string("k").u32(9).u32(kind).u64(count);
+    let two = common::Raw::new(0, 2).string("a").u32(9).u32(8).u64(1).string("x");
+    let cases = [
+        (array(8, 268_000_000), most_strings),
+        (array(8, most_strings + 1), most_strings),
+        (two.string("b").u32(9).u32(8).u64(most_strings), most_strings - 1),
+        (array(0, 1 << 29), 1 << 28),
+    ];
+    for (raw, most) in cases {
+        let source = Sparse(raw.0, 1 << 40);
+        let (used, error) = most_during(|| pollster::block_on(Header::read(&source)).unwrap_err());
+        assert!(
+            matches!(&error, rullama_gguf::HeaderError::ArrayTooLong { limit, .. } if *limit == most),
+            "{error:?}"
+        );
+        assert!(used < 4 << 20, "{used} bytes");
+    }
+    // A header that goes on and on ends at the limit.
+    let long = Sparse(common::Raw::new(0, 1).u64(1 << 29).0, 1 << 40);
+    let error = pollster::block_on(Header::read(&long)).unwrap_err();
+    assert!(matches!(error, rullama_gguf::HeaderError::TooLong { limit: 0x1000_0000 }), "{error:?}");
+}

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{Fallback, GpuError, health::Health, matrices::SIDE, self_test::Verdict};
+use crate::{Fallback, GpuError, health::Health, kernel::Pipelines, matrices::SIDE, self_test::Verdict};
 
 /// What devices are called. In a browser, whoever grants features that wgpu does not know tells ours by it.
 const LABEL: &str = "rullama";
@@ -137,6 +137,8 @@ pub struct Gpu {
     options: GpuOptions,
     health: Arc<Health>,
     verdict: Arc<OnceLock<Verdict>>,
+    /// Compiled once for all models, and for the self-test.
+    pipelines: Pipelines,
     largest_shard: u64,
 }
 
@@ -200,7 +202,8 @@ impl Gpu {
         };
         let (options, verdict) = (options.clone(), Arc::default());
         let largest_shard = options.largest_shard.unwrap_or(u64::MAX);
-        Ok(Self { device, queue, profile, options, health, verdict, largest_shard })
+        let pipelines = Pipelines::new(&device);
+        Ok(Self { device, queue, profile, options, health, verdict, pipelines, largest_shard })
     }
 
     /// Opens the same GPU again, after it was lost.
@@ -212,6 +215,15 @@ impl Gpu {
             gpu.verdict = self.verdict.clone();
         }
         Ok(gpu)
+    }
+
+    /// The same GPU, with weights in shards of no more bytes than this: for tests that share a device.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_largest_shard(mut self, bytes: u64) -> Self {
+        self.options.largest_shard = Some(bytes);
+        self.largest_shard = bytes;
+        self
     }
 
     /// What it is and allows.
@@ -231,6 +243,10 @@ impl Gpu {
 
     pub(crate) fn health(&self) -> &Health {
         &self.health
+    }
+
+    pub(crate) fn pipelines(&self) -> &Pipelines {
+        &self.pipelines
     }
 
     pub(crate) fn verdict(&self) -> &OnceLock<Verdict> {

@@ -116,11 +116,13 @@ pub enum GpuError {
         vocabulary: u32,
     },
 
-    /// A logit is not a number: the step that made it went wrong.
-    #[error("a logit of the step after {cached} tokens is not a number")]
-    NotANumber {
-        /// Tokens before the step.
-        cached: usize,
+    /// An infinite number, or none (NaN), among the results: damaged weights, or activations that overflowed.
+    #[error("`{value}` is not finite after {tokens} tokens")]
+    NotFinite {
+        /// The value in which it was found.
+        value: &'static str,
+        /// Tokens read when it was found.
+        tokens: usize,
     },
 
     /// Every token is ruled out, by the model, by its bias or because it is suppressed.
@@ -157,7 +159,7 @@ impl GpuError {
             Self::TooLarge { .. } | Self::OutOfBudget { .. } => "memory.too_large",
             Self::Unsupported { .. } => "model.unsupported",
             Self::UnknownToken { .. } => "input.unknown_token",
-            Self::NotANumber { .. } => "sample.not_finite",
+            Self::NotFinite { .. } => "model.not_finite",
             Self::NothingLeft { .. } => "sample.all_suppressed",
             Self::StepSize { .. } => "context.overflow",
         }

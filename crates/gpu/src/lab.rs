@@ -41,7 +41,7 @@ pub struct Prepared {
 impl<'g> Lab<'g> {
     /// A place to try kernels of this GPU.
     pub fn new(gpu: &'g Gpu) -> Self {
-        Self { gpu, pipelines: Pipelines::new(gpu) }
+        Self { gpu, pipelines: gpu.pipelines().clone() }
     }
 
     /// A buffer of floats.

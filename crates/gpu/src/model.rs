@@ -24,7 +24,7 @@ pub struct GpuModel {
     pub(crate) graph: Graph,
     pub(crate) manifest: Manifest,
     pub(crate) weights: Resident,
-    pub(crate) pipelines: Rc<Pipelines>,
+    pub(crate) pipelines: Pipelines,
     pub(crate) options: ModelOptions,
     variant: Variant,
     budget: Budget,
@@ -49,14 +49,12 @@ impl GpuModel {
     ) -> Result<Self, GpuError> {
         let trusted = self_test::trusted(&gpu).await?;
         let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
-        let pipelines = Rc::new(Pipelines::new(&gpu));
-        Self::load_as(variant, pipelines, gpu, model, graph, options, progress).await
+        Self::load_as(variant, gpu, model, graph, options, progress).await
     }
 
     /// Loads with kernels of this variant, untested.
     pub(crate) async fn load_as(
         variant: Variant,
-        pipelines: Rc<Pipelines>,
         gpu: Gpu,
         model: &Rc<Model>,
         graph: Graph,
@@ -71,7 +69,7 @@ impl GpuModel {
             _ => None,
         });
         let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
-        let (source, programs) = (model.clone(), RefCell::new(programs));
+        let (source, programs, pipelines) = (model.clone(), RefCell::new(programs), gpu.pipelines().clone());
         Ok(Self {
             gpu,
             source,

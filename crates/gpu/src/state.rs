@@ -21,7 +21,7 @@ use crate::{
     weights::RowTables,
 };
 
-/// What comes back of a choice: token and status.
+/// What comes back of a choice: token and status. After a step without one, the first logits.
 const CHOICE_BYTES: u64 = 16;
 
 /// What a model remembers of one conversation.
@@ -54,6 +54,8 @@ pub struct GpuState {
     incomplete: bool,
     /// How far the caches have ever been written: rings have forgotten what lies further back than they are long.
     pub(crate) written: Cell<u32>,
+    /// Whether a step gave numbers that are not finite, so that the caches may hold some.
+    damaged: bool,
 }
 
 /// What a stop on the way needs.
@@ -128,6 +130,7 @@ impl GpuState {
             allocated,
             incomplete: false,
             written: Cell::new(0),
+            damaged: false,
         })
     }
 
@@ -156,6 +159,9 @@ impl GpuState {
         self.len = if forgotten { 0 } else { len };
         if self.len == 0 {
             self.written.set(0);
+            if self.damaged {
+                self.clear_caches();
+            }
         }
     }
 
@@ -230,8 +236,36 @@ impl GpuState {
         let bytes = 4 * u64::from(output.width) * output.rows.count(ids.len()) as u64;
         let submission = self.submit(size, false, (&self.output, &self.read, bytes)).await?;
         let logits = readback::floats(&self.model.gpu, &self.read, bytes, submission).await?;
+        self.check_finite(&logits, self.len + size.rows)?;
         self.len += size.rows;
         Ok(logits)
+    }
+
+    /// Refuses logits that are not finite. Those after a row with an infinity or NaN are all NaN, so the first few tell.
+    fn check_finite(&mut self, logits: &[f32], tokens: u32) -> Result<(), GpuError> {
+        if logits.iter().all(|logit| logit.is_finite()) {
+            Ok(())
+        } else {
+            Err(self.not_finite(tokens as usize))
+        }
+    }
+
+    fn not_finite(&mut self, tokens: usize) -> GpuError {
+        self.damaged = true;
+        GpuError::NotFinite { value: "logits", tokens }
+    }
+
+    /// Fills the caches with zeros. At its first token a conversation reads a row of them that holds no token and weighs
+    /// it with zero; NaN of an earlier conversation would survive that.
+    fn clear_caches(&mut self) {
+        let gpu = &self.model.gpu;
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for (keys, values) in &self.caches {
+            encoder.clear_buffer(keys, 0, None);
+            encoder.clear_buffer(values, 0, None);
+        }
+        gpu.queue.submit([encoder.finish()]);
+        self.damaged = false;
     }
 
     /// Checks a step's tokens and writes what the step reads.
@@ -259,7 +293,8 @@ impl GpuState {
     async fn choose(&mut self, size: StepSize, chooses: bool) -> Result<Readback, GpuError> {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let read = self.spare.pop().unwrap_or_else(|| self.model.gpu.buffer("choice", CHOICE_BYTES, usage));
-        let copy = (self.sampler.chosen(), &read, CHOICE_BYTES);
+        let from = if chooses { self.sampler.chosen() } else { &self.output };
+        let copy = (from, &read, CHOICE_BYTES.min(from.size()));
         let submission = self.submit(size, chooses, copy).await?;
         Ok(Readback::start(read, CHOICE_BYTES, submission))
     }

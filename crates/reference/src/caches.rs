@@ -70,6 +70,11 @@ impl Caches {
         self.layers.iter().map(|layer| 4 * (layer.keys.capacity() + layer.values.capacity())).sum()
     }
 
+    /// Bytes that `rows` more tokens add.
+    pub(crate) fn growth(&self, rows: usize) -> u64 {
+        self.layers.iter().map(|layer| 8 * layer.width as u64 * rows as u64).sum()
+    }
+
     /// Counts the rows of a finished step.
     pub(crate) fn advance(&mut self, rows: usize) {
         self.len += rows;
@@ -92,6 +97,10 @@ impl Caches {
 
 fn append(stored: &mut Vec<f32>, rows: &Matrix, format: KvFormat) -> Result<(), FormatError> {
     let start = stored.len();
+    // Room for many steps at once where there is memory for it, else for this one, which was checked beforehand.
+    if stored.try_reserve(rows.values().len()).is_err() {
+        stored.reserve_exact(rows.values().len());
+    }
     stored.extend_from_slice(rows.values());
     let new = &mut stored[start..];
     match format {

@@ -14,8 +14,9 @@ pub(crate) fn scale(x: &Matrix, by: f32) -> Matrix {
     each(x, |x| x * by)
 }
 
+/// NaN where `x` is infinite: the cap would make it an ordinary number, and nothing would show that it was none.
 pub(crate) fn soft_cap(x: &Matrix, cap: f32) -> Matrix {
-    each(x, |x| cap * (x / cap).tanh())
+    each(x, |x| if x.is_finite() { cap * (x / cap).tanh() } else { f32::NAN })
 }
 
 pub(crate) fn columns(x: &Matrix, first: usize, width: usize) -> Matrix {

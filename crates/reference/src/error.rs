@@ -44,17 +44,28 @@ pub enum ReferenceError {
         expected: usize,
     },
 
+    /// There is no memory for a step.
+    #[error("no memory for a step of {rows} tokens after {cached}: {bytes} bytes are needed")]
+    OutOfMemory {
+        /// Tokens of the step.
+        rows: usize,
+        /// Tokens cached before it.
+        cached: usize,
+        /// Bytes that the step needs: its values, and what it adds to the caches.
+        bytes: u64,
+    },
+
     /// A step without tokens.
     #[error("a step needs at least one token")]
     EmptyStep,
 
-    /// Numbers that are none: damaged weights, or a mistake in the description of the model.
-    #[error("`{value}` is not finite in row {row}")]
+    /// An infinite number, or none (NaN), among the results: damaged weights, or activations that overflowed.
+    #[error("`{value}` is not finite after {tokens} tokens")]
     NotFinite {
-        /// The first value in which that shows.
+        /// The first value in which it was found.
         value: String,
-        /// Its row.
-        row: usize,
+        /// Tokens read when it was found, that of its row included.
+        tokens: usize,
     },
 }
 
@@ -67,6 +78,7 @@ impl ReferenceError {
             Self::MissingTensor { .. } => "model.missing_tensor",
             Self::UnknownToken { .. } => "input.unknown_token",
             Self::SoftWidth { .. } => "input.soft_width",
+            Self::OutOfMemory { .. } => "memory.exhausted",
             Self::EmptyStep => "input.empty",
             Self::NotFinite { .. } => "model.not_finite",
         }

@@ -41,6 +41,7 @@ pub async fn run(
     watch: &mut dyn Watch,
 ) -> Result<Matrix, ReferenceError> {
     let before = caches.len();
+    check_memory(graph, caches, step.rows.len())?;
     // Also clears away what a step left behind that was dropped halfway.
     caches.truncate(before);
     let result = walk(graph, weights, caches, step, watch).await;
@@ -119,7 +120,7 @@ async fn walk(
             }
         };
         if let Some(name) = &node.name {
-            check_finite(name, &result)?;
+            check_finite(name, &result, caches.len() + step.rows.len() - result.rows())?;
             watch.value(name, &result);
         }
         values[index] = result;
@@ -132,6 +133,34 @@ async fn walk(
         pause().await;
     }
     Ok(std::mem::take(&mut values[graph.output().index()]))
+}
+
+/// Refuses a step that there is no memory for, before it allocates anything. The widths of a model are those of its file,
+/// which may be made to ask for more than any machine has.
+fn check_memory(graph: &Graph, caches: &Caches, rows: usize) -> Result<(), ReferenceError> {
+    let bytes = caches.growth(rows).saturating_add(peak(graph, rows));
+    let all = usize::try_from(bytes).ok().filter(|&bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    all.map(|_| ()).ok_or(ReferenceError::OutOfMemory { rows, cached: caches.len(), bytes })
+}
+
+/// The most bytes that the values of a step have at once. An operation also needs about as much as its result while it is
+/// computed.
+fn peak(graph: &Graph, rows: usize) -> u64 {
+    let bytes = |index: usize| {
+        let shape = graph.nodes()[index].shape;
+        4 * u64::from(shape.width) * shape.rows.count(rows) as u64
+    };
+    let last_uses = graph.last_uses();
+    let (mut live, mut most) = (0, 0);
+    for (index, node) in graph.nodes().iter().enumerate() {
+        live += bytes(index);
+        most = most.max(live + bytes(index));
+        let mut inputs: Vec<usize> = node.op.inputs().map(|input| input.index()).collect();
+        inputs.sort_unstable();
+        inputs.dedup();
+        live -= inputs.into_iter().filter(|&input| last_uses[input] == index).map(bytes).sum::<u64>();
+    }
+    most
 }
 
 /// What all values of a weight are multiplied with.
@@ -160,9 +189,13 @@ async fn pause() {
     .await;
 }
 
-fn check_finite(name: &str, value: &Matrix) -> Result<(), ReferenceError> {
+/// Refuses a value with an infinity or NaN. `position` is that of its first row.
+fn check_finite(name: &str, value: &Matrix, position: usize) -> Result<(), ReferenceError> {
     match value.values().iter().position(|number| !number.is_finite()) {
-        Some(at) => Err(ReferenceError::NotFinite { value: name.to_owned(), row: at / value.width() }),
+        Some(at) => {
+            let tokens = position + at / value.width() + 1;
+            Err(ReferenceError::NotFinite { value: name.to_owned(), tokens })
+        }
         None => Ok(()),
     }
 }

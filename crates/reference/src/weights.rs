@@ -23,12 +23,12 @@ pub struct Weights {
 #[derive(Default)]
 struct Held {
     bytes: u64,
-    tensors: HashMap<String, Arc<[u8]>>,
+    tensors: HashMap<String, Arc<Vec<u8>>>,
 }
 
 /// Rows of a weight, as they are stored.
 pub(crate) struct StoredRows {
-    bytes: Arc<[u8]>,
+    bytes: Arc<Vec<u8>>,
     at: usize,
     pub(crate) row_bytes: usize,
     pub(crate) format: Format,
@@ -90,7 +90,7 @@ impl Weights {
         let count = (PIECE / row_bytes.max(1)).clamp(1, rows.len() as u64);
         let start = first + rows.start as u64;
         let bytes = self.model.read(tensor.rows_range(start..start + count)).await?;
-        Ok(stored(bytes.into(), 0, rows.start..rows.start + count as usize))
+        Ok(stored(Arc::new(bytes), 0, rows.start..rows.start + count as usize))
     }
 
     /// One row of a table. Tables can be larger than everything else, so no more than the row is read.
@@ -120,14 +120,14 @@ impl Weights {
     }
 
     /// All of a tensor, if it is held or there is room to hold it.
-    async fn hold(&self, tensor: &ModelTensor<'_>) -> Result<Option<Arc<[u8]>>, ReferenceError> {
+    async fn hold(&self, tensor: &ModelTensor<'_>) -> Result<Option<Arc<Vec<u8>>>, ReferenceError> {
         if let Some(bytes) = self.held.borrow().tensors.get(tensor.name) {
             return Ok(Some(bytes.clone()));
         }
         if self.held.borrow().bytes.saturating_add(tensor.bytes) > self.limit {
             return Ok(None);
         }
-        let bytes: Arc<[u8]> = self.model.read(tensor.range()).await?.into();
+        let bytes: Arc<Vec<u8>> = Arc::new(self.model.read(tensor.range()).await?);
         let mut held = self.held.borrow_mut();
         held.bytes += tensor.bytes;
         held.tensors.insert(tensor.name.to_owned(), bytes.clone());

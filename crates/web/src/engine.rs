@@ -17,7 +17,7 @@ use crate::{
     error::{Failure, Thrown, failure},
     examination,
     gate::Gate,
-    host, info,
+    info,
     options::{self, LoadRequest},
     source::JsSource,
 };
@@ -183,7 +183,6 @@ async fn open(sources: Vec<JsByteSource>, thrown: &Thrown) -> Result<Model, rull
 async fn warm_up(engine: &Engine) -> Result<Session, rullama_engine::EngineError> {
     const GENERATED: usize = 2;
     let mut session = engine.session()?;
-    session.set_seed(host::random_seed());
     let read = WARM_UP.min(engine.context().saturating_sub(GENERATED)).max(1);
     let ids = vec![engine.tokenizer().bos(); read];
     let mut options = GenerateOptions { sampling: SamplingOptions::GREEDY, ..GenerateOptions::default() };

@@ -1,4 +1,4 @@
-//! What the standard library cannot give in a browser: time and chance; and where panics go.
+//! What the standard library cannot give in a browser: time and entropy; and where panics go.
 
 use std::{cell::RefCell, panic};
 
@@ -13,6 +13,10 @@ extern "C" {
 
     #[wasm_bindgen(js_namespace = console, js_name = error)]
     fn log_error(text: &str);
+
+    /// Fills the bytes from the browser's cryptographic random numbers.
+    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
+    fn fill_random(bytes: &mut [u8]);
 }
 
 thread_local! {
@@ -43,8 +47,9 @@ pub(crate) fn memory() -> u64 {
     buffer.byte_length().into()
 }
 
-/// A number nobody can foresee, for replies without a seed of their own.
-pub(crate) fn random_seed() -> u64 {
-    // A double has 53 random bits; no secret depends on them.
-    (js_sys::Math::random() * (1_u64 << 53) as f64) as u64
+/// A number that cannot be predicted, for replies whose options name no seed.
+pub(crate) fn entropy() -> u64 {
+    let mut bytes = [0; 8];
+    fill_random(&mut bytes);
+    u64::from_le_bytes(bytes)
 }

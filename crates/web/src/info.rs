@@ -40,6 +40,7 @@ pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     info["vocabulary"] = config.vocabulary.into();
     info["layers"] = config.layers.len().into();
     info["wasmMemory"] = host::memory().into();
+    info["warnings"] = engine.warnings().iter().map(ToString::to_string).collect();
     let Some(model) = engine.gpu_model() else { return info };
     let (profile, budget) = (model.gpu().profile(), model.budget());
     info["gpu"] = of_gpu(profile);

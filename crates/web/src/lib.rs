@@ -10,7 +10,7 @@
 //! | `gate` | holds replies back while nobody looks |
 //! | `options`, `info` | what comes in and what goes out, as JSON |
 //! | `error` | errors with the engine's codes |
-//! | `host` | the clock, chance, and where panics are told |
+//! | `host` | the clock, entropy, and where panics are told |
 //!
 //! What crosses the border is JSON text, except for token ids and the bytes of models. The npm package `rullama` is the
 //! interface for people; nothing else should call this one. Outside of a browser the crate is empty.

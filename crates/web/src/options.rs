@@ -1,12 +1,15 @@
 //! Options out of JSON.
 
 use rullama_chat::{Message, Think, Tool, parse_messages, parse_tools};
-use rullama_engine::{ChatOptions, GenerateOptions, KvFormat, LoadOptions};
+use rullama_engine::{ChatOptions, Entropy, GenerateOptions, KvFormat, LoadOptions, OptionRange};
 use rullama_gpu::{GpuOptions, Residency};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::{Failure, failure, plain};
+use crate::{
+    error::{Failure, failure, plain},
+    host,
+};
 
 /// How a model is loaded.
 #[derive(Default, Deserialize)]
@@ -36,7 +39,16 @@ enum Kv {
 
 impl LoadRequest {
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
-        serde_json::from_str(text).map_err(|error| plain("option.wrong_type", &error.to_string()))
+        let given = object(text)?;
+        // First, because these errors name the option.
+        for (option, range) in
+            [("context", OptionRange::CONTEXT), ("memory", OptionRange::MEMORY), ("rows", OptionRange::ROWS)]
+        {
+            if let Some(value) = given.get(option).filter(|value| !value.is_null()) {
+                range.check_json(option, value).map_err(failure)?;
+            }
+        }
+        serde_json::from_value(given.into()).map_err(|error| plain("option.wrong_type", &error.to_string()))
     }
 
     pub(crate) fn load(&self) -> Result<LoadOptions, Failure> {
@@ -45,7 +57,7 @@ impl LoadRequest {
             Kv::F16 => KvFormat::F16,
             Kv::Q8 => KvFormat::Q8,
         };
-        let mut options = LoadOptions::default().kv(kv);
+        let mut options = LoadOptions::default().kv(kv).entropy(Entropy::new(host::entropy));
         options.context = self.context;
         options.gpu_memory = self.memory;
         options.rows = self.rows;

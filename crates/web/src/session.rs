@@ -111,6 +111,7 @@ impl WebSession {
                 tokens: &tokens,
                 usage: generation.usage(),
                 reason: generation.finish_reason(),
+                seed: generation.seed(),
                 prompt: read - started,
                 generate: milliseconds() - read - held,
             };
@@ -176,6 +177,7 @@ async fn finish(
         tokens: reply.tokens(),
         usage: reply.usage(),
         reason: reply.finish_reason(),
+        seed: reply.seed(),
         prompt: read - started,
         generate: milliseconds() - read - held,
     };
@@ -189,19 +191,21 @@ struct Outcome<'a> {
     tokens: &'a [Sampled],
     usage: Usage,
     reason: Option<FinishReason>,
+    seed: u64,
     prompt: f64,
     generate: f64,
 }
 
 impl Outcome<'_> {
     fn json(&self) -> Value {
-        let Self { engine, parts, tokens, usage, reason, prompt, generate } = self;
+        let Self { engine, parts, tokens, usage, reason, seed, prompt, generate } = self;
         let mut value = Map::new();
         describe(&mut value, tokens, engine.tokenizer());
         value.insert("text".into(), parts.answer.as_str().into());
         value.insert("thought".into(), parts.thought.as_str().into());
         value.insert("toolCalls".into(), json!(parts.calls));
         value.insert("finishReason".into(), json!(reason.map(FinishReason::as_str)));
+        value.insert("seed".into(), json!(seed));
         value.insert(
             "usage".into(),
             json!({

@@ -30,7 +30,7 @@ const chat = new ChatController(library, host, preferences);
 const shell = new Shell({ preferences, library, host, chat, support, server });
 document.getElementById("app")?.replaceChildren(...shell.elements);
 shell.start();
-reportErrors({ server, preferences, host, chat });
-// Nothing waits for the server: an installed app opens where there is none.
+// Nothing on the page waits for the server: an installed app opens where there is none.
 void server.refresh();
+reportErrors({ server, preferences, host, chat });
 registerOffline();

@@ -1,6 +1,7 @@
 // What callers give, looked at before it goes anywhere: programs without types make mistakes that types would catch.
 
 import { RullamaError } from "./errors.js";
+import { isWithin, type OptionRange } from "./ranges.js";
 
 /** What an option must be, in words, and whether a value is. */
 export interface Expected {
@@ -10,10 +11,10 @@ export interface Expected {
 
 export const yesOrNo: Expected = { words: "true or false", is: (value) => typeof value === "boolean" };
 
-export const countFromOne: Expected = {
-  words: "a whole number above 0",
-  is: (value) => Number.isSafeInteger(value) && (value as number) > 0,
-};
+/** A number in a range of the engine's table. */
+export function within(range: OptionRange): Expected {
+  return { words: range.words, is: (value) => isWithin(range, value) };
+}
 
 export const callable: Expected = { words: "a function", is: (value) => typeof value === "function" };
 

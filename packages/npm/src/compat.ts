@@ -6,6 +6,7 @@
 import { RullamaError } from "./errors.js";
 import { messagesJson, optionsJson } from "./names.js";
 import { onBroken, runtime, type Runtime } from "./runtime.js";
+import { checkNumber, RANGES } from "./ranges.js";
 import { httpSource } from "./source/http.js";
 import { bytesSource } from "./source/memory.js";
 import type { ByteSource } from "./source/types.js";
@@ -51,13 +52,14 @@ export class Model {
   }
 
   /** Loads a model that `read` reads, which has `total` bytes. */
-  static loadFromOpfs(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
-    return Model.#load(readerSource(read, total), maxContext ? { context: maxContext } : {});
+  static async loadFromOpfs(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
+    const context = checkedContext(maxContext);
+    return Model.#load(readerSource(read, total), context === undefined ? {} : { context });
   }
 
   /** The same for phones: without towers for images and sound, with tables that stay in the file, and a small context. */
-  static loadFromOpfsTextOnly(read: ReadFunction, total: number, maxContext = SMALL_CONTEXT): Promise<Model> {
-    return Model.#load(readerSource(read, total), memoryOptions({ context: maxContext || SMALL_CONTEXT }, true));
+  static async loadFromOpfsTextOnly(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
+    return Model.#load(readerSource(read, total), memoryOptions({ context: checkedContext(maxContext) ?? SMALL_CONTEXT }, true));
   }
 
   static async #load(source: ByteSource, options: { context?: number } = {}): Promise<Model> {
@@ -103,9 +105,11 @@ export class Model {
     tokens.push(id);
     const given: GenerateOptions = { ...options, maxTokens: 1, ignoreEos: true };
     if (penalty !== undefined) {
+      checkNumber("repetition_penalty", RANGES.repeat_penalty, penalty);
       given.repeatPenalty = penalty;
     }
-    if (given.seed !== undefined) {
+    // A seed of -1 stays random.
+    if (typeof given.seed === "number" && given.seed !== -1) {
       // Each step draws anew; with one seed for all, all would draw the same.
       given.seed += tokens.length;
     }
@@ -150,6 +154,15 @@ export class Model {
     this.#engine.unload();
     this.#source.close?.();
   }
+}
+
+/** The size of a context; none where it was left out or is 0, which that system took for its default. */
+function checkedContext(maxContext: number | undefined): number | undefined {
+  if (maxContext === undefined || maxContext === 0) {
+    return undefined;
+  }
+  checkNumber("maxContext", RANGES.context, maxContext);
+  return maxContext;
 }
 
 /** Waits for something of the module, but not longer than the module lives. */

@@ -1,6 +1,7 @@
 // The engine in OpenAI's shape: `engine.chat.completions.create({ messages, stream })`.
 
 import { RullamaError } from "./errors.js";
+import { checkNumber, RANGES } from "./ranges.js";
 import type { Reply } from "./reply.js";
 import type { ChatOptions, ChosenLogprob, Message, ReplyResult, Tool, ToolCall } from "./types.js";
 
@@ -282,8 +283,29 @@ function refuseImpossible(request: CompletionRequest): void {
   }
 }
 
+/** The numbers of a request that are used. */
+const NUMBERS = {
+  max_completion_tokens: RANGES.max_tokens,
+  max_tokens: RANGES.max_tokens,
+  temperature: RANGES.temperature,
+  top_p: RANGES.top_p,
+  top_k: RANGES.top_k,
+  seed: RANGES.seed,
+  frequency_penalty: RANGES.frequency_penalty,
+  presence_penalty: RANGES.presence_penalty,
+  top_logprobs: RANGES.top_logprobs,
+} as const;
+
+/** Refuses numbers out of range, under the names that the request has for them. */
+function checkNumbers(request: CompletionRequest): void {
+  for (const [name, range] of Object.entries(NUMBERS)) {
+    checkNumber(name, range, request[name as keyof typeof NUMBERS]);
+  }
+}
+
 function readOptions(request: CompletionRequest, signal?: AbortSignal): ChatOptions {
   refuseImpossible(request);
+  checkNumbers(request);
   const known: Record<string, unknown> = {
     maxTokens: request.max_completion_tokens ?? request.max_tokens,
     temperature: request.temperature,

@@ -7,12 +7,12 @@ import {
   checkedIds,
   checkedOptions,
   checkedText,
-  countFromOne,
   either,
   oneOf,
   optionsObject,
   runningPlace,
   wasmLocation,
+  within,
   yesOrNo,
   type Expected,
 } from "./check.js";
@@ -21,6 +21,7 @@ import { connect } from "./connect.js";
 import { RullamaError } from "./errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
 import type { LoadParams } from "./protocol.js";
+import { RANGES } from "./ranges.js";
 import { Reply } from "./reply.js";
 import { askToPersist } from "./store/persist.js";
 import { describe, describeStore, sentWasm } from "./source/open.js";
@@ -40,9 +41,9 @@ import { watchHidden } from "./visibility.js";
 const SHARED_SESSION = 0;
 
 const LOAD_OPTIONS = {
-  context: countFromOne,
+  context: within(RANGES.context),
   kv: oneOf("f32", "f16", "q8"),
-  memory: countFromOne,
+  memory: within(RANGES.memory),
   residency: oneOf("gpu", "rows", "paged"),
   tight: yesOrNo,
   whenHidden: oneOf("continue", "pause"),

@@ -19,6 +19,7 @@ export type RullamaErrorCode =
   | "source.out_of_range"
   | "source.range_ignored"
   | "source.status"
+  | "source.too_slow"
   | "source.truncated"
   | "worker.failed"
   | (string & {});

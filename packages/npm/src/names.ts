@@ -1,6 +1,7 @@
 // The names of options and fields here, and in the JSON that the engine reads.
 
 import { RullamaError } from "./errors.js";
+import { checkNumber, type OptionRange, RANGES } from "./ranges.js";
 import type { ChatOptions, GenerateOptions, Message } from "./types.js";
 
 const OPTIONS: Readonly<Record<string, string>> = {
@@ -27,16 +28,33 @@ const FIELDS: Readonly<Record<string, string>> = {
 
 const FIELDS_BACK = Object.fromEntries(Object.entries(FIELDS).map(([here, there]) => [there, here]));
 
-/** The options of a reply as JSON. The engine's own names are understood as well; it refuses what it does not know. */
+/**
+ * The options of a reply as JSON. The engine's own names are understood as well; it refuses names that it does not know. Numbers are
+ * checked here, where the name is still the program's: in JSON a NaN or an infinity would become null, which means the default.
+ */
 export function optionsJson(options: ChatOptions | GenerateOptions): string {
   const { signal: _, ...rest } = options;
   for (const [name, value] of Object.entries(rest)) {
-    // In JSON they would turn into nothing at all.
-    if (typeof value === "number" && !Number.isFinite(value)) {
-      throw new RullamaError("option.out_of_range", `option \`${name}\`: found ${value}; expected a number`);
-    }
+    checkOption(name, value);
   }
   return JSON.stringify(renamed(rest, OPTIONS));
+}
+
+function checkOption(name: string, value: unknown): void {
+  const known = OPTIONS[name] ?? name;
+  if (known === "logit_bias") {
+    // `false` rules a token out. The engine refuses what is no object.
+    for (const [id, bias] of Object.entries(value ?? {})) {
+      if (bias !== false) {
+        checkNumber(`${name}[${id}]`, RANGES.logit_bias, bias ?? Number.NaN);
+      }
+    }
+    return;
+  }
+  const range: OptionRange | undefined = Object.hasOwn(RANGES, known) ? RANGES[known as keyof typeof RANGES] : undefined;
+  if (range) {
+    checkNumber(name, range, value);
+  }
 }
 
 /** A conversation as JSON. */

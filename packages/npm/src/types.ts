@@ -57,7 +57,7 @@ export interface GenerateOptions {
   repeatLastN?: number;
   frequencyPenalty?: number;
   presencePenalty?: number;
-  /** The same seed gives the same reply. */
+  /** The same seed gives the same reply. Left out, or -1, each reply has another, which {@link ReplyResult.seed} tells. */
   seed?: number;
   /** Added to the logits of tokens, by id; `false` rules a token out. */
   logitBias?: Record<number, number | false>;
@@ -115,6 +115,8 @@ export interface ReplyResult {
   logprobs?: ChosenLogprob[];
   /** `stop`: the model or a stop string ended it. `length`: there was no room, or no more was asked for. */
   finishReason: "stop" | "length" | null;
+  /** The seed of its random numbers. The same conversation and options with this seed give the same reply again. */
+  seed: number;
   usage: Usage;
   timings: Timings;
 }
@@ -207,6 +209,8 @@ export interface EngineInfo {
   conversions: { tensor: string; from: string; to: string }[];
   /** What is done in a safer way, because the GPU answered wrongly in a self-test. */
   fallbacks: string[];
+  /** What is not as expected in the model's file: tensors or keys that are not used, or missing ones that were assumed. */
+  warnings: string[];
 }
 
 /** A reader of your own. */

@@ -43,10 +43,10 @@ pub(crate) struct InspectArguments {
     pub(crate) plan: bool,
     /// Tokens of that step: 1 is a step of decoding, 512 a whole chunk of a prompt
     #[arg(long, value_name = "N", default_value_t = 1, requires = "plan",
-          value_parser = value_parser!(u32).range(1..=512))]
+          value_parser = value_parser!(u32).range(1..=512), allow_negative_numbers = true)]
     pub(crate) rows: u32,
     /// Tokens read before that step
-    #[arg(long, value_name = "P", default_value_t = 0, requires = "plan")]
+    #[arg(long, value_name = "P", default_value_t = 0, requires = "plan", allow_negative_numbers = true)]
     pub(crate) position: u32,
     /// Print JSON
     #[arg(long)]
@@ -116,11 +116,12 @@ pub(crate) struct SynthArguments {
     #[arg(long, default_value = "q4_k_m", value_parser = mix_parser(), ignore_case = true)]
     pub(crate) format: Mix,
     /// Which of all possible random weights
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     /// Size of the vocabulary [default: 262144; 2048 for tiny presets]
     #[arg(long, value_name = "TOKENS",
-          value_parser = value_parser!(u32).range(i64::from(SMALLEST_VOCABULARY)..=i64::from(LARGEST_VOCABULARY)))]
+          value_parser = value_parser!(u32).range(i64::from(SMALLEST_VOCABULARY)..=i64::from(LARGEST_VOCABULARY)),
+          allow_negative_numbers = true)]
     pub(crate) vocab: Option<u32>,
     /// Add what makes soft tokens of images and sound, as in the files that Ollama publishes
     #[arg(long)]

@@ -3,11 +3,12 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, value_parser};
+use rullama_engine::OptionRange;
 
 use super::{
     MODEL_HELP, optional_model_help,
     replies::MemoryArguments,
-    values::{BackendChoice, finite},
+    values::{BackendChoice, number, whole},
 };
 
 #[derive(Debug, Args)]
@@ -15,16 +16,23 @@ pub(crate) struct BenchArguments {
     #[arg(help = optional_model_help())]
     pub(crate) model: Option<OsString>,
     /// Tokens of the prompts; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
     pub(crate) prompt: u32,
     /// Tokens to generate; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 128)]
+    #[arg(long, value_name = "N", default_value_t = 128, allow_negative_numbers = true)]
     pub(crate) generate: u32,
     /// Tokens read before, separated by commas; each is measured
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "0,4096")]
+    #[arg(
+        long,
+        value_name = "N,N",
+        value_delimiter = ',',
+        default_value = "0,4096",
+        allow_negative_numbers = true
+    )]
     pub(crate) depth: Vec<u32>,
     /// Repetitions
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..),
+          allow_negative_numbers = true)]
     pub(crate) repeat: u32,
     /// Also show the time of each kernel, told by the GPU's own clock
     #[arg(long)]
@@ -33,7 +41,7 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_enum)]
     pub(crate) backend: Option<BackendChoice>,
     /// Tokens a conversation may have [default: as many as are needed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(OptionRange::CONTEXT), allow_negative_numbers = true)]
     pub(crate) context: Option<u32>,
     #[command(flatten)]
     pub(crate) memory: MemoryArguments,
@@ -41,6 +49,9 @@ pub(crate) struct BenchArguments {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// How far apart logits may be: a distance, so never negative.
+const TOLERANCE: OptionRange = OptionRange::Number { least: 0.0, most: f32::MAX };
 
 #[derive(Debug, Args)]
 pub(crate) struct ParityArguments {
@@ -56,10 +67,12 @@ pub(crate) struct ParityArguments {
     #[arg(long, value_name = "F")]
     pub(crate) prompts: Option<PathBuf>,
     /// Most tokens to compare of each prompt's continuation
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..),
+          allow_negative_numbers = true)]
     pub(crate) max_tokens: u32,
     /// How close the two best logits may be for either of them to be right
-    #[arg(long, value_name = "T", default_value_t = 0.05, value_parser = finite)]
+    #[arg(long, value_name = "T", default_value_t = 0.05, value_parser = number(TOLERANCE),
+          allow_negative_numbers = true)]
     pub(crate) tolerance: f32,
     #[command(flatten)]
     pub(crate) memory: MemoryArguments,

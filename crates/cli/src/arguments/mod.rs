@@ -63,7 +63,8 @@ pub(crate) enum Command {
     /// POST /api/log  {"tag", "text"}, or plain text with ?tag=TAG: keeps what a page reports. At most 16 KiB each;
     /// the newest 2,000 messages or 4 MiB are kept
     ///
-    /// GET /api/log?tag=TAG&since=N  {"messages": [{"sequence", "time", "tag", "text"}], "latest"}
+    /// GET /api/log?tag=TAG&since=N  {"messages": [{"sequence", "time", "tag", "text"}], "latest"}. With --lan or --host both
+    /// need the token that is printed: in the address (?token=TOKEN) or as Authorization: Bearer TOKEN
     ///
     /// GET /api/health  {"status": "ok", "version"}
     ///

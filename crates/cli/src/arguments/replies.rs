@@ -6,18 +6,25 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use rullama_engine::OptionRange;
 use rullama_gpu::Residency;
 
 use super::{
     MODEL_HELP, optional_model_help,
-    values::{BackendChoice, IdList, KvChoice, Switch, finite, id_list},
+    values::{BackendChoice, IdList, KvChoice, Switch, id_list, number, whole},
 };
+
+/// The most MiB whose bytes can be counted in 64 bits.
+const MOST_MIB: i128 = (u64::MAX >> 20) as i128;
+/// On the CPU, holding none of the weights in memory is possible.
+const WEIGHT_MEMORY: OptionRange = OptionRange::Whole { least: 0, most: MOST_MIB };
+const GPU_MEMORY: OptionRange = OptionRange::Whole { least: 1, most: MOST_MIB };
 
 /// How a model is loaded.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// Tokens the conversation may have [default: as many as the model was made for; at most 4096 on the GPU]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(OptionRange::CONTEXT), allow_negative_numbers = true)]
     pub(crate) context: Option<u32>,
     #[command(flatten)]
     pub(crate) memory: MemoryArguments,
@@ -30,10 +37,11 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_enum)]
     pub(crate) kv: Option<KvChoice>,
     /// MiB of weights that are held in memory on the CPU; the others are read again for each token
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole::<u64>(WEIGHT_MEMORY),
+          allow_negative_numbers = true)]
     pub(crate) weight_memory: u64,
     /// MiB of the GPU's memory that the model and its conversation may take [default: all]
-    #[arg(long, value_name = "MIB")]
+    #[arg(long, value_name = "MIB", value_parser = whole::<u64>(GPU_MEMORY), allow_negative_numbers = true)]
     pub(crate) gpu_memory: Option<u64>,
     /// Where weights live on the GPU backend: all on the GPU; embedding tables in the file, read by rows; or also
     /// experts in the file, read when they are needed [default: the first that fits]
@@ -49,25 +57,25 @@ fn residency_parser() -> impl TypedValueParser<Value = Residency> {
 #[derive(Debug, Args)]
 pub(crate) struct SamplingArguments {
     /// Most tokens to generate; -1 for no limit but the context [default: -1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole::<i64>(OptionRange::MAX_TOKENS), allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<i64>,
     /// 0 always takes the most probable token [default: 1]
-    #[arg(long, value_name = "T", value_parser = finite, allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", value_parser = number(OptionRange::TEMPERATURE), allow_negative_numbers = true)]
     pub(crate) temperature: Option<f32>,
     /// Choose among the K most probable tokens; 0 for all [default: 64]
-    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", value_parser = whole::<i64>(OptionRange::TOP_K), allow_negative_numbers = true)]
     pub(crate) top_k: Option<i64>,
     /// Choose among the most probable tokens that together have probability P [default: 0.95]
-    #[arg(long, value_name = "P", value_parser = finite, allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", value_parser = number(OptionRange::PROBABILITY), allow_negative_numbers = true)]
     pub(crate) top_p: Option<f32>,
     /// Drop tokens less probable than M times the most probable one [default: 0]
-    #[arg(long, value_name = "M", value_parser = finite, allow_negative_numbers = true)]
+    #[arg(long, value_name = "M", value_parser = number(OptionRange::PROBABILITY), allow_negative_numbers = true)]
     pub(crate) min_p: Option<f32>,
     /// Make tokens that occurred lately less probable; 1 for not at all [default: 1]
-    #[arg(long, value_name = "R", value_parser = finite, allow_negative_numbers = true)]
+    #[arg(long, value_name = "R", value_parser = number(OptionRange::REPEAT_PENALTY), allow_negative_numbers = true)]
     pub(crate) repeat_penalty: Option<f32>,
     /// The same seed gives the same text; -1 for another each time [default: -1]
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_parser = whole::<i128>(OptionRange::SEED), allow_negative_numbers = true)]
     pub(crate) seed: Option<i128>,
     /// End the reply before this text; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]

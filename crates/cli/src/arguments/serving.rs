@@ -12,7 +12,7 @@ pub(crate) struct ServeArguments {
     /// The port to listen on; 0 for any that is free [default: 11435, or the next that is free]
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Option<u16>,
-    /// Let other machines on the network connect, and show a QR code for phones
+    /// Let other machines on the network connect, and show a QR code for phones; its address has the token of the log
     #[arg(long)]
     pub(crate) lan: bool,
     /// Use TLS, without which browsers on other machines have no WebGPU
@@ -21,7 +21,8 @@ pub(crate) struct ServeArguments {
     /// The folder of the certificate [default: rullama in the folder of this user's data]
     #[arg(long, value_name = "DIR", requires = "https")]
     pub(crate) certificate: Option<PathBuf>,
-    /// The folder of the built web app [default: packages/app/dist of the project, or app beside the program]
+    /// The folder of the built web app [default: app beside the program, or packages/app/dist of the checkout it was
+    /// built from]
     #[arg(long, value_name = "DIR")]
     pub(crate) app: Option<PathBuf>,
     /// A folder with models as Ollama keeps them; may be given several times [default: that of Ollama]

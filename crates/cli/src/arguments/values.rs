@@ -1,6 +1,7 @@
 //! Values of several commands, and how they are read.
 
 use clap::ValueEnum;
+use rullama_engine::OptionRange;
 
 /// Token ids.
 #[derive(Debug, Clone)]
@@ -13,10 +14,24 @@ pub(super) fn id_list(text: &str) -> Result<IdList, String> {
     ids.collect::<Result<_, _>>().map(IdList)
 }
 
-/// A number, and no infinity or worse.
-pub(super) fn finite(text: &str) -> Result<f32, String> {
-    let number: f32 = text.parse().map_err(|_| "a number was expected".to_owned())?;
-    if number.is_finite() { Ok(number) } else { Err("a finite number was expected".to_owned()) }
+/// Reads a number in `range`. The message is the end of clap's, which names the option and the value.
+pub(super) fn number(
+    range: OptionRange,
+) -> impl Fn(&str) -> Result<f32, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|&number| range.holds(number));
+        number.ok_or_else(|| format!("expected {range}"))
+    }
+}
+
+/// Reads a whole number in `range`, all of which `T` holds.
+pub(super) fn whole<T: TryFrom<i128> + Clone + Send + Sync + 'static>(
+    range: OptionRange,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let whole = text.parse().ok().filter(|&whole| range.holds_whole(whole));
+        whole.and_then(|whole| T::try_from(whole).ok()).ok_or_else(|| format!("expected {range}"))
+    }
 }
 
 /// What computes.

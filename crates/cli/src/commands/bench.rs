@@ -8,7 +8,7 @@ mod statistics;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rullama_engine::{Engine, GenerateOptions, LoadOptions, SamplingOptions, Session};
+use rullama_engine::{Engine, EngineError, GenerateOptions, LoadOptions, SamplingOptions, Session};
 use rullama_gpu::measure_bandwidth;
 use rullama_tokenizer::{SpecialOutput, TokenKind, Tokenizer};
 use serde_json::{Value, json};
@@ -86,6 +86,11 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let name = opened.name.clone();
     let mut options = LoadOptions::default().context(arguments.context.unwrap_or(needed));
     opened.check(options.context)?;
+    // Before the tokens of a depth are made, which may be billions.
+    let tokens = deepest as usize + arguments.prompt.max(1) as usize;
+    if let Some(context) = arguments.context.map(|context| context as usize).filter(|&most| tokens >= most) {
+        return Err(EngineError::ContextOverflow { tokens, fits: context - 1, context }.into());
+    }
     let gpu = engine::choose_gpu(arguments.backend, &opened).await?;
     let (mut load, mut bandwidth) = (Duration::ZERO, None);
     let (engine, device) = match gpu {

@@ -11,7 +11,12 @@ use rullama_gemma::{Config, GemmaError, Outputs, text};
 use rullama_gguf::{ModelError, WriteError, open_path};
 use rullama_tokenizer::{Tokenizer, TokenizerError};
 
-use crate::{arguments::ConvertArguments, failure::Failure, model, new_file};
+use crate::{
+    arguments::ConvertArguments,
+    failure::Failure,
+    model,
+    new_file::{self, Readers},
+};
 
 pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
     let path = &arguments.output;
@@ -31,13 +36,13 @@ pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
     let (tensors, parameters, needed) = (plan.tensors().len(), plan.parameters(), plan.data_bytes());
     let bar = model::progress(&path.display().to_string(), needed);
 
-    let stop = new_file::stop_on_interrupt();
+    let stop = new_file::stop_on_signal()?;
     let (in_writer, its_bar) = (Arc::clone(&stop), bar.clone());
     let writing = tokio::task::spawn_blocking(move || {
         let write = |output: &mut new_file::Output<'_>| -> Result<(), Stopped> {
             Ok(plan.write(output, move |done, _| its_bar.set_position(done))?)
         };
-        new_file::create(&target, &in_writer, write, check)
+        new_file::create(&target, Readers::Usual, &in_writer, write, check)
     });
     let result = writing.await;
     bar.finish_and_clear();

@@ -73,6 +73,7 @@ struct Outcome {
     parts: ReplyParts,
     usage: Usage,
     reason: Option<FinishReason>,
+    seed: u64,
     prompt: Duration,
     generate: Duration,
 }
@@ -84,6 +85,7 @@ impl Outcome {
             "text": self.parts.answer,
             "prompt_tokens": self.usage.prompt_tokens,
             "finish_reason": self.reason.map(FinishReason::as_str),
+            "seed": self.seed,
             "timings": {
                 "load_ms": milliseconds(load),
                 "prompt_ms": milliseconds(self.prompt),
@@ -127,6 +129,7 @@ async fn chat(
         parts: reply.parts().clone(),
         usage: reply.usage(),
         reason: reply.finish_reason(),
+        seed: reply.seed(),
         prompt,
         generate: clock.lap(),
     })
@@ -164,6 +167,7 @@ async fn continue_ids(
         parts,
         usage: generation.usage(),
         reason: generation.finish_reason(),
+        seed: generation.seed(),
         prompt,
         generate: clock.lap(),
     })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rullama_gemma::Medium;
+use rullama_gemma::{Config, Medium, Outputs, text, warnings};
 use rullama_gguf::{Array, Model, Value};
 use serde_json::{Map, Value as Json, json};
 
@@ -72,14 +72,18 @@ struct Report {
     data_start: u64,
     /// The other blobs of a model in the store, by what they hold.
     extra: Vec<(&'static str, String)>,
+    /// Why a Gemma 4 model cannot run, if it cannot.
+    problem: Option<String>,
+    /// What is not as expected in its file.
+    warnings: Vec<String>,
 }
 
 impl Report {
     fn of(opened: &Opened) -> Self {
         let model = &opened.model;
         let metadata = model.metadata();
-        let text = |key| metadata.optional_str(key).ok().flatten().map(str::to_owned);
-        let architecture = text("general.architecture");
+        let string = |key| metadata.optional_str(key).ok().flatten().map(str::to_owned);
+        let architecture = string("general.architecture");
         let section = architecture.clone().unwrap_or_default();
         let number = |key| metadata.section(&section).optional_u32(key).ok().flatten();
         let mut formats = BTreeMap::new();
@@ -96,7 +100,12 @@ impl Report {
             stored.draft.iter().for_each(|blob| add("draft", blob));
             stored.adapters.iter().for_each(|blob| add("adapter", blob));
         }
+        let config = Config::read(model).ok();
+        let problem = config.as_ref().and_then(|config| text(model, config, Outputs::Last).err());
+        let warnings = config.map(|config| warnings(model, &config)).unwrap_or_default();
         Self {
+            problem: problem.map(|problem| problem.to_string()),
+            warnings: warnings.iter().map(ToString::to_string).collect(),
             variant: family::variant(model),
             parameters: family::parameters(model),
             bytes: model.source().len(),
@@ -104,7 +113,7 @@ impl Report {
             context_length: number("context_length"),
             layers: number("block_count"),
             towers: Medium::of(model).into_iter().map(Medium::as_str).collect(),
-            name: text("general.name").unwrap_or_else(|| opened.name.clone()),
+            name: string("general.name").unwrap_or_else(|| opened.name.clone()),
             formats,
             tensors: model.tensors().count() as u64,
             version: model.header().version(),
@@ -131,6 +140,8 @@ impl Report {
             "gguf_version": self.version,
             "parts": self.parts,
             "data_start": self.data_start,
+            "problem": self.problem,
+            "warnings": self.warnings,
         });
         let Json::Object(mut value) = value else { unreachable!("the macro was given an object") };
         for (what, path) in &self.extra {
@@ -169,6 +180,10 @@ impl Report {
             rows.push(("towers", self.towers.join(", ")));
         }
         rows.extend(self.extra.iter().cloned());
+        // Names are the file's, and the terminal obeys control characters.
+        let visible = |text: &String| text.escape_debug().to_string();
+        rows.extend(self.problem.iter().map(|problem| ("problem", visible(problem))));
+        rows.extend(self.warnings.iter().map(|warning| ("warning", visible(warning))));
         rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect()
     }
 }

@@ -1,20 +1,33 @@
 //! `rullama logits`.
 
-use std::{fs, io::Write, path::Path};
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+};
 
 use rullama_engine::Logits;
+use rullama_gguf::WriteError;
 use serde_json::json;
 
-use crate::{arguments::LogitsArguments, engine, failure::Failure, model, output};
+use crate::{
+    arguments::LogitsArguments,
+    engine,
+    failure::Failure,
+    model,
+    new_file::{self, Readers},
+    output,
+};
 
 pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
+    let out = &arguments.out;
+    // Before the time is spent that a file could not keep.
+    let target = new_file::target(out)?;
     let engine = engine::load(opened, Some(arguments.backend), &arguments.load, None).await?;
     let logits = engine::session(&engine)?.logits(&arguments.ids.0, arguments.all).await?;
-    let out = &arguments.out;
-    write(out, &logits)
-        .map_err(|error| Failure::new(format!("`{}` cannot be written", out.display())).caused_by(error))
-        .map_err(|failure| failure.hint("check that the folder exists, has room and may be written to"))?;
+    let logits = Arc::new(logits);
+    keep(out, target, Arc::clone(&logits)).await?;
     if arguments.json {
         let (rows, vocabulary) = (logits.rows(), logits.vocabulary);
         return Ok(output::json(&json!({ "rows": rows, "vocabulary": vocabulary, "path": out }))?);
@@ -23,20 +36,38 @@ pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     Ok(output::line(&shape)?)
 }
 
+/// Writes the file whole, or not at all.
+async fn keep(path: &Path, target: PathBuf, logits: Arc<Logits>) -> Result<(), Failure> {
+    let needed = 4 * logits.values.len() as u64;
+    let stop = new_file::stop_on_signal()?;
+    let in_writer = Arc::clone(&stop);
+    // On another thread, so that a signal is seen meanwhile.
+    let writing = tokio::task::spawn_blocking(move || {
+        let write = |output: &mut new_file::Output<'_>| Ok(write(output, &logits)?);
+        new_file::create(&target, Readers::Usual, &in_writer, write, |_| Ok(()))
+    });
+    match writing.await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(_)) if stop.load(Ordering::Relaxed) => Err(new_file::stopped(path)),
+        Ok(Err(WriteError::Io(error))) => Err(new_file::refused(path, error, needed)),
+        Ok(Err(error)) => Err(Failure::new("the logits cannot be written").caused_by(error)),
+        Err(error) => Err(Failure::new("the logits cannot be written").caused_by(error)),
+    }
+}
+
 /// Writes a NumPy file of version 1: a line of Python that describes the array, padded so that the data
 /// begins at a multiple of 64 bytes.
-fn write(path: &Path, logits: &Logits) -> std::io::Result<()> {
+fn write(file: &mut impl Write, logits: &Logits) -> io::Result<()> {
     let (rows, columns) = (logits.rows(), logits.vocabulary);
     let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}");
     let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
     header.extend(std::iter::repeat_n(' ', length - header.len() - 1));
     header.push('\n');
-    let mut file = std::io::BufWriter::new(fs::File::create(path)?);
     file.write_all(b"\x93NUMPY\x01\x00")?;
     file.write_all(&(length as u16).to_le_bytes())?;
     file.write_all(header.as_bytes())?;
     for value in &logits.values {
         file.write_all(&value.to_le_bytes())?;
     }
-    file.flush()
+    Ok(())
 }

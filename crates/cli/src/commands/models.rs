@@ -19,7 +19,7 @@ pub(super) fn run(arguments: &ModelsArguments) -> Result<(), Failure> {
     } else {
         print(&store, &listing)?;
         if arguments.verify && listing.broken.is_empty() {
-            anstream::eprintln!("every blob has the content it is named after");
+            output::note("every blob has the content it is named after");
         }
     }
     if arguments.verify && !listing.broken.is_empty() {

@@ -18,7 +18,9 @@ use crate::{
     model, output,
     server::{
         self, App, Catalogue, Certificate, Guard, Limits, Listener, LogFile, ModelFile, Reach, Ring, Shared,
+        Token,
     },
+    signals,
 };
 
 pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
@@ -29,28 +31,36 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let catalogue = catalogue(arguments, demo.as_ref().and_then(|found| found.as_deref().ok())).await?;
     let log_file = arguments.log_file.as_deref().map(LogFile::open).transpose()?;
     let addresses = server::default_route_first();
+    // From now on Ctrl-C does not end the program by itself: not while the certificate is written, nor when somebody has been
+    // told that the server runs.
+    let interrupted = signals::end()?;
     let certificate = arguments.https.then(|| certificate(arguments, host, &addresses)).transpose()?;
     let tls = certificate.as_ref().map(Certificate::tls).transpose()?;
     let socket = server::bind(host, arguments.port).await?;
     let bound = socket.local_addr();
     let bound = bound.map_err(|error| Failure::new("the server has no address").caused_by(error))?;
-    let (own, others) = server::page_urls(bound, arguments.https, &addresses);
+    let (own, mut others) = server::page_urls(bound, arguments.https, &addresses);
+    let token = (!host.is_loopback()).then(|| Token::random(bound.port(), arguments.https)).transpose()?;
 
-    let interrupted =
-        interrupt().map_err(|error| Failure::new("Ctrl-C cannot be waited for").caused_by(error))?;
     // The first line is for programs: the address and nothing else.
     output::line(&own)?;
     describe(&app, &catalogue);
+    if let Some(certificate) = &certificate {
+        output::note(format_args!("trust   SHA-256 {}", certificate.fingerprint()?));
+    }
     if let Some(Err(missing)) = demo {
-        anstream::eprintln!("note: {}", missing.message());
+        output::note(format_args!("note: {}", missing.message()));
     }
     if let Some(note) = other_port(arguments.port, bound.port()) {
-        anstream::eprintln!("{note}");
+        output::note(format_args!("{note}"));
     }
-    if !host.is_loopback() {
-        invite(&mut anstream::stdout().lock(), &others)?;
+    if let Some(token) = &token {
+        output::note(format_args!("log     {}", token.in_address(&own)));
         advise(&others, arguments.https);
+        others.iter_mut().for_each(|url| *url = token.in_address(url));
+        invite(&mut anstream::stdout().lock(), &others)?;
     }
+    let opened = token.as_ref().map_or(own.clone(), |token| token.in_address(&own));
     let limits = Limits::default();
     let shared = Arc::new(Shared {
         app,
@@ -61,15 +71,16 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             origins: arguments.cors.clone(),
             patience: limits.patience,
         },
+        token,
         authority: certificate.as_ref().map(Certificate::authority).transpose()?,
     });
     if arguments.open {
-        open_browser(&own);
+        open_browser(&opened);
     }
     let listener = Listener { socket, tls, limits };
     tokio::select! {
         () = server::run(listener, server::router(shared)) => {}
-        () = interrupted => anstream::eprintln!("the server ends"),
+        () = interrupted => output::note("the server ends"),
     }
     Ok(())
 }
@@ -119,12 +130,12 @@ fn certificate(
 /// Says on standard error what is served.
 fn describe(app: &App, catalogue: &Catalogue) {
     match app.folder() {
-        Some(folder) => anstream::eprintln!("app     {}", folder.display()),
-        None => anstream::eprintln!("app     not built; `cargo xtask run` in the project builds it"),
+        Some(folder) => output::note(format_args!("app     {}", folder.display())),
+        None => output::note("app     not built; `cargo xtask run` in the project builds it"),
     }
-    anstream::eprintln!("models  {}", catalogue.entries().len());
+    output::note(format_args!("models  {}", catalogue.entries().len()));
     for store in &catalogue.stores {
-        anstream::eprintln!("store   {}", store.root().display());
+        output::note(format_args!("store   {}", store.root().display()));
     }
 }
 
@@ -156,12 +167,13 @@ fn invite(screen: &mut impl io::Write, others: &[String]) -> io::Result<()> {
 /// Says on standard error what keeps a phone from coming here.
 fn advise(others: &[String], https: bool) {
     match others.first() {
-        None => anstream::eprintln!("note: this machine has no address on a network"),
-        Some(first) if https => anstream::eprintln!(
-            "A phone warns of the certificate until it trusts {first}certificate.crt; docs/guide/serving.md says how."
-        ),
+        None => output::note("note: this machine has no address on a network"),
+        Some(first) if https => output::note(format_args!(
+            "A phone warns of the certificate until it trusts {first}certificate.crt, which must show the SHA-256 \
+             fingerprint above; docs/guide/serving.md says how."
+        )),
         Some(_) => {
-            anstream::eprintln!("note: browsers give WebGPU to other machines by HTTPS only: add --https");
+            output::note("note: browsers give WebGPU to other machines by HTTPS only: add --https");
         }
     }
 }
@@ -180,31 +192,8 @@ fn open_browser(url: &str) {
     match browser.spawn() {
         // Waited for on a thread of its own, because some systems' browsers are started in the foreground.
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(error) => anstream::eprintln!("note: `{}` cannot be started: {error}", command[0]),
+        Err(error) => output::note(format_args!("note: `{}` cannot be started: {error}", command[0])),
     }
-}
-
-/// Ctrl-C, or what a service manager sends instead. From now on neither ends the program by itself, so this is had
-/// before anybody is told that the server runs.
-#[cfg(unix)]
-fn interrupt() -> io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupted, mut ended) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = ended.recv() => {}
-        }
-    })
-}
-
-/// Ctrl-C. From now on it does not end the program by itself.
-#[cfg(windows)]
-fn interrupt() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupted = tokio::signal::windows::ctrl_c()?;
-    Ok(async move {
-        interrupted.recv().await;
-    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,12 @@ use std::{
 use rullama_gguf::WriteError;
 use rullama_synth::{SynthError, SynthOptions};
 
-use crate::{arguments::SynthArguments, failure::Failure, model, new_file};
+use crate::{
+    arguments::SynthArguments,
+    failure::Failure,
+    model,
+    new_file::{self, Readers},
+};
 
 pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
     let path = &arguments.output;
@@ -25,12 +30,12 @@ pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
     let (tensors, parameters, needed) = (plan.tensors().len(), plan.parameters(), plan.data_bytes());
     let bar = model::progress(&path.display().to_string(), needed);
 
-    let stop = new_file::stop_on_interrupt();
+    let stop = new_file::stop_on_signal()?;
     let (in_writer, its_bar) = (Arc::clone(&stop), bar.clone());
     let writing = tokio::task::spawn_blocking(move || {
         let write =
             |output: &mut new_file::Output<'_>| plan.write(output, move |done, _| its_bar.set_position(done));
-        new_file::create(&target, &in_writer, write, |_| Ok(()))
+        new_file::create(&target, Readers::Usual, &in_writer, write, |_| Ok(()))
     });
     let result = writing.await;
     bar.finish_and_clear();

@@ -1,7 +1,5 @@
 //! `rullama tokenize`.
 
-use std::io::{self, Write};
-
 use rullama_tokenizer::{EncodeOptions, SpecialInput, SpecialOutput, Tokenizer};
 use serde_json::json;
 
@@ -21,11 +19,9 @@ pub(super) async fn run(arguments: &TokenizeArguments) -> Result<(), Failure> {
     if arguments.json {
         return Ok(output::json(&json!({ "ids": ids, "pieces": pieces }))?);
     }
-    let mut lines = io::BufWriter::new(io::stdout().lock());
-    for (id, piece) in ids.iter().zip(&pieces) {
-        writeln!(lines, "{id:>6}  {piece:?}")?;
-    }
-    Ok(lines.flush()?)
+    let lines: Vec<String> =
+        ids.iter().zip(&pieces).map(|(id, piece)| format!("{id:>6}  {piece:?}\n")).collect();
+    Ok(output::text(&lines.concat())?)
 }
 
 /// The text a token stands for; for a byte that is no text by itself, the token's own name.

@@ -19,8 +19,11 @@ use super::{
 };
 use crate::{failure::Failure, program};
 
-/// Where the project builds the app.
+/// Where a checkout has the built app.
 const BUILT: &str = "packages/app/dist";
+
+/// Where an installed program has the app, beside itself.
+const INSTALLED: &str = "app";
 
 /// What is shown where there is no app.
 const BUILT_IN_PAGE: &str = include_str!("page.html");
@@ -35,7 +38,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// The app in `folder`; without one, that which was built in the project or installed beside the program.
+    /// The app in `folder`; without one, the program's own: beside it, or in the checkout it was built from.
     pub(crate) fn find(folder: Option<&Path>) -> Result<Self, Failure> {
         if let Some(folder) = folder {
             return match usable(folder) {
@@ -44,12 +47,15 @@ impl App {
                     .hint("give the folder with the built app; `cargo xtask run` builds it")),
             };
         }
-        let folders = program::folders();
-        let beside = folders.first().map(|folder| folder.join("app"));
-        let above = folders.iter().map(|folder| folder.join(BUILT));
-        let folder =
-            [PathBuf::from(BUILT)].into_iter().chain(beside).chain(above).find_map(|path| usable(&path));
-        Ok(Self { folder })
+        let installed = program::folder().map(|folder| folder.join(INSTALLED));
+        let built = program::checkout().map(|folder| folder.join(BUILT));
+        Ok(Self { folder: installed.into_iter().chain(built).find_map(|path| usable(&path)) })
+    }
+
+    /// No app, for tests.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self { folder: None }
     }
 
     pub(crate) fn folder(&self) -> Option<&Path> {

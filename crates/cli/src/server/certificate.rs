@@ -1,18 +1,21 @@
 //! The certificate of the server, made on this machine and kept, so that a phone has to trust it once.
 //!
 //! Browsers give WebGPU to pages that came by HTTPS, or from their own machine. No authority signs for addresses such
-//! as 192.168.0.2, so we are one ourselves: a self-signed certificate that phones are told to trust, and one signed by
-//! it with the addresses of today. When addresses change, only the second is made anew.
+//! as 192.168.0.2, so the server has an authority of its own: a self-signed certificate that phones are told to trust,
+//! and a certificate signed by it for the addresses of today. When addresses change, only the second is made anew.
 //!
-//! Whoever trusts the first should not have to trust us with the whole web: it says of itself that it may only vouch
-//! for localhost, for names in `.local`, for private addresses, and for what else this machine itself is called.
+//! A phone that trusts the authority should not have to trust it with the whole web. The authority can only sign
+//! certificates of servers, no further authorities, for localhost, names in `.local`, private addresses and this
+//! machine's own addresses, and it ends after a year. Its key is in a file that only its owner can read; a file that
+//! others can read is refused, because they may have copied the key.
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
     net::IpAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -20,21 +23,22 @@ use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, NameConstraints, date_time_ymd,
 };
+use rullama_gguf::{WriteError, ollama::Digest};
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    new_file::{self, Readers},
+};
 
 const DAY: u64 = 86_400;
 
-/// How long the authority is good for: longer than a phone is.
-const AUTHORITY_DAYS: u64 = 3650;
-
-/// How long the server's own certificate is good for: browsers refuse more than 398 days.
-const SERVER_DAYS: u64 = 397;
+/// How long the authority and the server's own certificate are good for. Browsers refuse more than 398 days.
+const LIFETIME_DAYS: u64 = 365;
 
 /// A certificate this close to its end is made anew.
 const MARGIN_DAYS: u64 = 30;
@@ -59,6 +63,10 @@ const PRIVATE_NETWORKS: [(&str, u8); 9] = [
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Certificate {
     authority: Pair,
+    /// When the authority ends, in seconds since 1970. Authorities of earlier versions, which were good for ten years
+    /// and for more than servers, have no such entry and are made anew.
+    #[serde(default)]
+    authority_expires: u64,
     /// Addresses of this machine that are not private, for which the authority may vouch all the same.
     public: BTreeSet<IpAddr>,
     server: Pair,
@@ -94,8 +102,13 @@ impl Certificate {
     pub(crate) fn load_or_make(folder: &Path, addresses: &[IpAddr]) -> Result<Self, Failure> {
         let path = folder.join("certificate.json");
         let problem = |what: &str| Failure::new(format!("the certificate `{}` {what}", path.display()));
-        let kept: Option<Self> = match fs::read(&path) {
-            Ok(bytes) => Some(serde_json::from_slice(&bytes).map_err(|error| {
+        let kept: Option<Self> = match read_private(&path) {
+            Ok(None) => {
+                let hint = "if nobody else had access, `chmod 600` makes it private; otherwise delete it, and a new \
+                            one is made, which phones have to trust anew";
+                return Err(problem("can be read by other users, and holds private keys").hint(hint));
+            }
+            Ok(Some(bytes)) => Some(serde_json::from_slice(&bytes).map_err(|error| {
                 let hint = "delete it, and a new one is made, which phones have to trust anew";
                 problem("is damaged").caused_by(error).hint(hint)
             })?),
@@ -109,12 +122,14 @@ impl Certificate {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut authority = None;
         if let Some(kept) = kept {
-            if names.is_subset(&kept.names) && kept.expires > now + MARGIN_DAYS * DAY {
+            if names.is_subset(&kept.names)
+                && kept.expires.min(kept.authority_expires) > now + MARGIN_DAYS * DAY
+            {
                 return Ok(kept);
             }
             // What an authority may vouch for is part of it.
-            if public.is_subset(&kept.public) {
-                authority = Some(kept.authority);
+            if public.is_subset(&kept.public) && kept.authority_expires > now + MARGIN_DAYS * DAY {
+                authority = Some((kept.authority, kept.authority_expires));
             }
             public.extend(kept.public);
             for name in kept.names {
@@ -134,15 +149,28 @@ impl Certificate {
     /// Writes the file whole, for its owner only: it holds the private keys.
     fn keep(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(folder)?;
         }
-        let new = path.with_extension(format!("{}.new", std::process::id()));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        io::Write::write_all(&mut options.open(&new)?, serde_json::to_string_pretty(self)?.as_bytes())?;
-        fs::rename(new, path)
+        let text = serde_json::to_vec_pretty(self)?;
+        let write = |output: &mut new_file::Output<'_>| Ok(output.write_all(&text)?);
+        // A signal that comes meanwhile is heard when the server runs, a moment later.
+        let stop = AtomicBool::new(false);
+        match new_file::create::<WriteError>(path, Readers::Owner, &stop, write, |_| Ok(())) {
+            Ok(_) => Ok(()),
+            Err(WriteError::Io(error)) => Err(error),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    /// The SHA-256 digest of the certificate that phones are told to trust, as they show it: `12:AB:…`.
+    pub(crate) fn fingerprint(&self) -> Result<String, Failure> {
+        let hex = Digest::of(&self.authority()?).hex().to_ascii_uppercase();
+        let bytes: Vec<&str> = (0..hex.len()).step_by(2).map(|at| &hex[at..at + 2]).collect();
+        Ok(bytes.join(":"))
     }
 
     /// The certificate that phones are told to trust.
@@ -172,41 +200,61 @@ fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
     Failure::new("the certificate cannot be used").caused_by(error).hint("delete it, and a new one is made")
 }
 
-/// Makes the server's certificate, and an authority to sign it unless there is one.
+/// What a file holds that nobody but its owner can read; nothing if others can.
+fn read_private(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut file = File::open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        if file.metadata()?.permissions().mode() & 0o077 != 0 {
+            return Ok(None);
+        }
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Makes the server's certificate, and an authority to sign it unless there is one, which comes with its end.
 fn make(
-    authority: Option<Pair>,
+    authority: Option<(Pair, u64)>,
     public: BTreeSet<IpAddr>,
     names: BTreeSet<String>,
     now: u64,
 ) -> Result<Certificate, rcgen::Error> {
-    let authority = match authority {
+    // From yesterday on, because clocks differ.
+    let (start, end) = (now - DAY, now - DAY + LIFETIME_DAYS * DAY);
+    let (authority, authority_expires) = match authority {
         Some(authority) => authority,
         None => {
             let key = KeyPair::generate()?;
-            let certificate = authority_params(&public, now).self_signed(&key)?.pem();
-            Pair { certificate, key: key.serialize_pem() }
+            let certificate = authority_params(&public, start, end).self_signed(&key)?.pem();
+            (Pair { certificate, key: key.serialize_pem() }, end)
         }
     };
-    // Of the authority's certificate, a signature needs but what is the same in all of them.
-    let issuer = Issuer::new(authority_params(&public, now), KeyPair::from_pem(&authority.key)?);
+    // Of the authority's certificate, a signature needs only what is the same in all of them.
+    let issuer = Issuer::new(authority_params(&public, start, end), KeyPair::from_pem(&authority.key)?);
     let mut params = CertificateParams::new(names.iter().cloned().collect::<Vec<_>>())?;
     params.distinguished_name.push(DnType::CommonName, "rullama");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
-    last(&mut params, now, SERVER_DAYS);
+    let expires = end.min(authority_expires);
+    last(&mut params, start, expires);
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &issuer)?.pem();
     let server = Pair { certificate, key: key.serialize_pem() };
-    Ok(Certificate { authority, public, server, names, expires: now + SERVER_DAYS * DAY - DAY })
+    Ok(Certificate { authority, authority_expires, public, server, names, expires })
 }
 
-fn authority_params(public: &BTreeSet<IpAddr>, now: u64) -> CertificateParams {
+fn authority_params(public: &BTreeSet<IpAddr>, start: u64, end: u64) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, "rullama on a private network");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    // In an authority's certificate this bounds what the certificates that it signs are good for.
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let names = ["localhost", "local"].map(|name| GeneralSubtree::DnsName(name.to_owned()));
     let own = public.iter().map(|address| (*address, if address.is_ipv4() { 32 } else { 128 }));
     let networks = networks().chain(own);
@@ -216,15 +264,14 @@ fn authority_params(public: &BTreeSet<IpAddr>, now: u64) -> CertificateParams {
         permitted_subtrees: names.into_iter().chain(networks).collect(),
         excluded_subtrees: vec![],
     });
-    last(&mut params, now, AUTHORITY_DAYS);
+    last(&mut params, start, end);
     params
 }
 
-/// Makes a certificate good from yesterday, because clocks differ, for so many days.
-fn last(params: &mut CertificateParams, now: u64, days: u64) {
-    let start = date_time_ymd(1970, 1, 1) + Duration::from_secs(now - DAY);
-    params.not_before = start;
-    params.not_after = start + Duration::from_secs(days * DAY);
+/// Says when a certificate begins and ends, in seconds since 1970.
+fn last(params: &mut CertificateParams, start: u64, end: u64) {
+    let moment = |seconds| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
+    (params.not_before, params.not_after) = (moment(start), moment(end));
 }
 
 fn networks() -> impl Iterator<Item = (IpAddr, u8)> {
@@ -299,15 +346,109 @@ mod tests {
     #[test]
     fn a_certificate_near_its_end_is_made_anew() {
         let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("certificate.json");
         let load = || Certificate::load_or_make(folder.path(), &[]).ok().unwrap();
         let mut old = load();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        old.expires = now + (MARGIN_DAYS - 1) * DAY;
-        old.keep(&folder.path().join("certificate.json")).unwrap();
-        let new = load();
+        let soon = now + (MARGIN_DAYS - 1) * DAY;
+        old.expires = soon;
+        old.keep(&path).unwrap();
+        let mut new = load();
         assert_ne!(new.server.certificate, old.server.certificate);
         assert!(new.expires > old.expires);
         assert_eq!(new.authority.certificate, old.authority.certificate);
+
+        // With the authority, what it signed ends.
+        new.authority_expires = soon;
+        new.keep(&path).unwrap();
+        let newest = load();
+        assert_ne!(newest.authority.certificate, new.authority.certificate);
+        assert_ne!(newest.server.certificate, new.server.certificate);
+        assert!(newest.authority_expires > soon && newest.expires <= newest.authority_expires);
+    }
+
+    /// A certificate that was signed late by an authority does not outlive it.
+    #[test]
+    fn nothing_outlives_its_authority() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let first = make(None, BTreeSet::new(), BTreeSet::new(), now - 200 * DAY).unwrap();
+        let ends = first.authority_expires;
+        let second = make(Some((first.authority, ends)), BTreeSet::new(), BTreeSet::new(), now).unwrap();
+        assert_eq!((second.expires, second.authority_expires), (ends, ends));
+        assert_eq!(validity(&second.server)[1], validity(&second.authority)[1]);
+    }
+
+    /// When a certificate begins and ends, as it is written in it.
+    fn validity(pair: &Pair) -> [String; 2] {
+        let der = certificate_der(&pair.certificate).ok().unwrap();
+        // A moment before 2050 is tag 23, a length of 13, and two digits each from the year to the second.
+        let times = der.windows(15).filter(|bytes| bytes.starts_with(&[0x17, 13]) && bytes[14] == b'Z');
+        let times: Vec<String> = times.map(|bytes| String::from_utf8(bytes[2..].to_vec()).unwrap()).collect();
+        times.try_into().unwrap()
+    }
+
+    /// Both certificates are good for servers and nothing else, and for a year.
+    #[test]
+    fn certificates_are_for_servers_and_one_year() {
+        let now = date_time_ymd(2027, 3, 2).unix_timestamp() as u64;
+        let made = make(None, BTreeSet::new(), BTreeSet::from(["localhost".to_owned()]), now).unwrap();
+        for pair in [&made.authority, &made.server] {
+            assert_eq!(validity(pair), ["270301000000Z", "280229000000Z"]);
+            let der = certificate_der(&pair.certificate).ok().unwrap();
+            let holds = |bytes: &[u8]| der.windows(bytes.len()).any(|window| window == bytes);
+            // The extension with the purposes 2.5.29.37: a list of one, 1.3.6.1.5.5.7.3.1, which is a server.
+            let purposes = [6, 3, 0x55, 0x1d, 0x25, 4, 12, 0x30, 10, 6, 8, 0x2b, 6, 1, 5, 5, 7, 3, 1];
+            assert!(holds(&purposes), "{der:02x?}");
+        }
+        let authority = certificate_der(&made.authority.certificate).ok().unwrap();
+        // 2.5.29.19, critical: an authority, with no other below it; 2.5.29.15, critical: only signs certificates.
+        for extension in [
+            &[6, 3, 0x55, 0x1d, 0x13, 1, 1, 0xff, 4, 8, 0x30, 6, 1, 1, 0xff, 2, 1, 0][..],
+            &[6, 3, 0x55, 0x1d, 0x0f, 1, 1, 0xff, 4, 4, 3, 2, 2, 4],
+        ] {
+            assert!(authority.windows(extension.len()).any(|window| window == extension), "{extension:02x?}");
+        }
+    }
+
+    /// The authority of an earlier version may vouch for more, and for longer, than it should.
+    #[test]
+    fn an_authority_of_an_earlier_version_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("certificate.json");
+        let load = || Certificate::load_or_make(folder.path(), &[]).ok().unwrap();
+        let first = load();
+        let mut file: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        file.as_object_mut().unwrap().remove("authority_expires");
+        fs::write(&path, file.to_string()).unwrap();
+        assert_ne!(load().authority.certificate, first.authority.certificate);
+    }
+
+    /// As `openssl x509 -fingerprint -sha256` prints it.
+    #[test]
+    fn a_fingerprint_is_the_digest_of_the_authority() {
+        let made = make(None, BTreeSet::new(), BTreeSet::new(), 2 * DAY).unwrap();
+        let fingerprint = made.fingerprint().ok().unwrap();
+        assert_eq!(fingerprint.len(), 32 * 3 - 1);
+        let digest = Digest::of(&made.authority().ok().unwrap()).hex();
+        assert_eq!(fingerprint.replace(':', "").to_ascii_lowercase(), digest);
+        assert!(fingerprint.split(':').all(|byte| byte.len() == 2), "{fingerprint}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("certificate.json");
+        let load = || Certificate::load_or_make(folder.path(), &[]);
+        let first = load().ok().unwrap();
+        for mode in [0o640, 0o604, 0o620, 0o666] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let said = load().err().unwrap().to_string();
+            assert!(said.contains("can be read by other users") && said.contains("chmod 600"), "{said}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(load().ok().unwrap().server.certificate, first.server.certificate);
     }
 
     #[test]
@@ -315,6 +456,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("certificate.json");
         fs::write(&path, "{").unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         assert!(Certificate::load_or_make(folder.path(), &[]).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "{");
     }

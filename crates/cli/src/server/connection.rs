@@ -1,7 +1,7 @@
 //! Sockets: finding a port, accepting connections, speaking TLS where that was asked for.
 //!
-//! Whoever can connect can also connect very often, or stop in the middle. So there is a bound on the connections that
-//! are open at once, and on how long one may stand still.
+//! A client can connect very often, or stop in the middle. So there are bounds on the connections that are open at once
+//! (`seats`), on how long one may stand still, and on how many bytes are held for one that does not read.
 
 use std::{
     io,
@@ -13,7 +13,12 @@ use std::{
 };
 
 use axum::Router;
-use hyper::server::conn::http1;
+use hyper::{
+    Request,
+    body::Incoming,
+    server::conn::http1,
+    service::{Service as _, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -21,11 +26,11 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     time::{Instant, Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 
+use super::seats::{NoSeat, Seat, Seats};
 use crate::failure::Failure;
 
 /// Beside Ollama's.
@@ -34,11 +39,17 @@ pub(crate) const DEFAULT_PORT: u16 = 11435;
 /// Ports that are tried where none was asked for.
 const PORTS_TRIED: u16 = 20;
 
+/// Bytes of an answer that wait for a client to read them, besides the one piece that is added last; also the longest
+/// head of a request.
+const MOST_HELD: usize = 64 << 10;
+
 /// What one client may take from the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Connections that are open at once. Others wait until one of these ends.
+    /// Connections that are open at once. When all are busy, others wait until one of these is idle or ends.
     connections: usize,
+    /// Connections of one client that are open at once. When all are busy, another is closed.
+    per_client: usize,
     /// How long a client may take to say what it wants, its body included.
     pub(crate) patience: Duration,
     /// How long neither side may get a byte across before the connection ends.
@@ -50,6 +61,8 @@ impl Default for Limits {
         Self {
             // A connection has a socket and a file, and many systems allow a program 1,024 of both together.
             connections: 256,
+            // A browser opens six.
+            per_client: 64,
             patience: Duration::from_secs(30),
             // A page that was put to sleep for longer goes on with another request.
             standstill: Duration::from_secs(120),
@@ -96,16 +109,19 @@ pub(crate) async fn bind(host: IpAddr, port: Option<u16>) -> Result<TcpListener,
 pub(crate) async fn run(listener: Listener, router: Router) {
     let Listener { socket, tls, limits } = listener;
     let tls = tls.map(TlsAcceptor::from);
-    let free = Arc::new(Semaphore::new(limits.connections));
+    let seats = Seats::new(limits.connections, limits.per_client);
     loop {
-        // Had before a connection is accepted: the system keeps those that wait, and they cost nothing here.
-        let Ok(permit) = free.clone().acquire_owned().await else { return };
         match socket.accept().await {
-            Ok((stream, _)) => {
-                let (tls, router) = (tls.clone(), router.clone());
+            Ok((stream, peer)) => {
+                // The system keeps those that wait behind this one, and they cost nothing here.
+                let Some(seat) = seat(&seats, peer.ip()).await else { continue };
+                let (tls, router, seat) = (tls.clone(), router.clone(), Arc::new(seat));
                 tokio::spawn(async move {
-                    serve_connection(stream, tls, router, limits).await;
-                    drop(permit);
+                    tokio::select! {
+                        biased;
+                        () = seat.evicted() => {}
+                        () = serve_connection(stream, tls, router, &seat, limits) => {}
+                    }
                 });
             }
             // Most likely too many files are open; some of them will be closed.
@@ -114,25 +130,52 @@ pub(crate) async fn run(listener: Listener, router: Router) {
     }
 }
 
+/// A seat for a connection, waited for while all are busy; nothing if its client has too many.
+async fn seat(seats: &Arc<Seats>, address: IpAddr) -> Option<Seat> {
+    loop {
+        match seats.take(address) {
+            Ok(seat) => return Some(seat),
+            Err(NoSeat::Client) => return None,
+            Err(NoSeat::Server) => seats.freed().await,
+        }
+    }
+}
+
 /// One connection. Clients go away whenever they like, so how it ends is of no interest.
-async fn serve_connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, limits: Limits) {
+async fn serve_connection(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    seat: &Arc<Seat>,
+    limits: Limits,
+) {
     // Small answers are sent at once; when this fails they are a little slower.
     let _ = stream.set_nodelay(true);
     let stream = Moving::new(stream, limits.standstill);
     match tls {
-        None => speak_http(stream, router, limits).await,
+        None => speak_http(stream, router, seat, limits).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = timeout(limits.patience, tls.accept(stream)).await {
-                speak_http(stream, router, limits).await;
+                speak_http(stream, router, seat, limits).await;
             }
         }
     }
 }
 
-async fn speak_http(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, limits: Limits) {
+async fn speak_http(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    seat: &Arc<Seat>,
+    limits: Limits,
+) {
     let mut protocol = http1::Builder::new();
-    protocol.timer(TokioTimer::new()).header_read_timeout(limits.patience);
-    let _ = protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+    protocol.timer(TokioTimer::new()).header_read_timeout(limits.patience).max_buf_size(MOST_HELD);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|request: Request<Incoming>| {
+        let (in_progress, answer) = (seat.request(), router.call(request));
+        async move { answer.await.map(|answer| answer.map(|body| in_progress.until_sent(body))) }
+    });
+    let _ = protocol.serve_connection(TokioIo::new(stream), service).await;
 }
 
 /// A stream that fails when nothing has gone either way for too long: a body that never comes, or a reader that does
@@ -244,20 +287,75 @@ mod tests {
         bytes
     }
 
+    /// Connections that say nothing make room for one that does, though it comes last.
     #[tokio::test]
-    async fn one_connection_too_many_waits_for_another_to_end() {
-        let address = start(Limits { connections: 2, ..Limits::default() }, hello()).await;
-        let (mut first, mut second) =
-            (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
-        for stream in [&mut first, &mut second] {
+    async fn idle_connections_make_room() {
+        let limits = Limits { connections: 8, per_client: 4, ..Limits::default() };
+        let address = start(limits, hello()).await;
+        let mut idle = Vec::new();
+        for _ in 0..20 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(REQUEST).await.unwrap();
+        assert_eq!(answer(&mut client, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
+        assert_eq!(until_closed(&mut idle[0]).await, b"");
+        // One that was answered is idle again.
+        for _ in 0..8 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        until_closed(&mut client).await;
+    }
+
+    /// One client's connections, idle and busy, leave room for another client. (Not every system has a second
+    /// loopback address.)
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn one_client_does_not_keep_another_waiting() {
+        let router = hello().route("/never", get(std::future::pending::<String>));
+        let limits = Limits { connections: 8, per_client: 6, ..Limits::default() };
+        let address = start(limits, router).await;
+        let mut greedy = Vec::new();
+        for number in 0..20 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            if number < 6 {
+                stream.write_all(b"GET /never HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+            }
+            greedy.push(stream);
+        }
+        for source in ["127.0.0.2", "127.0.0.3", "127.0.0.2"] {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::new(source.parse().unwrap(), 0)).unwrap();
+            let mut stream = socket.connect(address).await.unwrap();
             stream.write_all(REQUEST).await.unwrap();
+            assert_eq!(answer(&mut stream, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
+        }
+    }
+
+    /// A request that is being answered is not given up for another.
+    #[tokio::test]
+    async fn busy_connections_are_waited_for() {
+        let (begun, go_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let (tell, wait) = (begun.clone(), go_on.clone());
+        let router = hello().route(
+            "/slow",
+            get(async move || {
+                tell.notify_one();
+                wait.notified().await;
+                "slow"
+            }),
+        );
+        let limits = Limits { connections: 1, per_client: 2, ..Limits::default() };
+        let address = start(limits, router).await;
+        let mut first = TcpStream::connect(address).await.unwrap();
+        first.write_all(b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        begun.notified().await;
+        let mut second = TcpStream::connect(address).await.unwrap();
+        second.write_all(REQUEST).await.unwrap();
+        go_on.notify_one();
+        for stream in [&mut first, &mut second] {
             assert_eq!(answer(stream, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
         }
-        let mut third = TcpStream::connect(address).await.unwrap();
-        third.write_all(REQUEST).await.unwrap();
-        assert_eq!(answer(&mut third, Duration::from_millis(300)).await, None);
-        drop(first);
-        assert_eq!(answer(&mut third, LONG).await.as_deref(), Some(&b"HTTP/1.1 200"[..]));
     }
 
     /// Someone who asks for more than sockets can hold, and does not read it.

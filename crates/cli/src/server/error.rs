@@ -8,6 +8,8 @@ use axum::{
 use serde::Serialize;
 use serde_json::json;
 
+use crate::output;
+
 /// Why a request is not answered.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -60,9 +62,12 @@ impl IntoResponse for Problem {
 
 /// An answer that a browser must not keep.
 pub(super) fn json_response(value: &impl Serialize) -> Response {
-    let mut bytes = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
-    bytes.push(b'\n');
-    let mut response = Response::new(Body::from(bytes));
+    json_body(Body::from(output::json_line(value).unwrap_or_else(|_| b"null\n".to_vec())))
+}
+
+/// The same for a body that is JSON already.
+pub(super) fn json_body(body: Body) -> Response {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -23,7 +23,7 @@ use axum::{
 
 use tokio::time::timeout;
 
-use super::{SharedState, error::Problem, file::TOTAL_SIZE};
+use super::{SharedState, error::Problem, file::TOTAL_SIZE, token::Token};
 
 /// Who can reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,7 @@ pub(super) async fn guard(State(shared): SharedState, request: Request, next: Ne
     let path = request.uri().path();
     let shareable = SHAREABLE.iter().any(|prefix| path.starts_with(prefix));
     let origin = request.headers().get(header::ORIGIN).cloned();
+    let token = shared.token.as_ref().filter(|token| token.is_in(request.uri()));
     let allowed = origin.as_ref().filter(|origin| shareable && guard.allows(origin));
     let mut response = if let Err(problem) = guard.check(&request) {
         problem.into_response()
@@ -71,6 +72,9 @@ pub(super) async fn guard(State(shared): SharedState, request: Request, next: Ne
     isolate(response.headers_mut());
     if shareable && !guard.origins.is_empty() {
         response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(cookie) = token.and_then(Token::cookie) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     if let Some(origin) = allowed {
         share(response.headers_mut(), origin);
@@ -188,16 +192,35 @@ mod tests {
         host.parse().is_ok_and(|host| guard(reach).knows(&host))
     }
 
-    /// Whoever sends a byte now and then never stands still, and is not waited for all the same.
-    #[tokio::test]
-    async fn a_body_that_trickles_is_not_waited_for() {
-        let shared = Shared {
-            app: App::find(None).unwrap(),
+    /// A server without app and models.
+    fn shared(token: Option<Token>) -> Shared {
+        Shared {
+            app: App::none(),
             catalogue: Catalogue { stores: Vec::new(), files: Vec::new() },
             log: Mutex::new(Ring::new(None)),
             guard: guard(Reach::Loopback),
+            token,
             authority: None,
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn without_an_app_a_page_says_how_to_build_it() {
+        let service = TowerToHyperService::new(router(Arc::new(shared(None))));
+        for (path, status) in [("/", 200), ("/chat", 200), ("/favicon.ico", 404)] {
+            let request = Request::get(path).header(header::HOST, "localhost").body(Body::empty()).unwrap();
+            let answer = service.call(request).await.unwrap();
+            assert_eq!(answer.status(), status, "{path}");
+            let body = axum::body::to_bytes(answer.into_body(), 1 << 16).await.unwrap();
+            let text = str::from_utf8(&body).unwrap();
+            assert_eq!(text.contains("cargo xtask run"), status == 200, "{text}");
+        }
+    }
+
+    /// A client that sends a byte now and then never stands still, and is not waited for all the same.
+    #[tokio::test]
+    async fn a_body_that_trickles_is_not_waited_for() {
+        let shared = shared(None);
         let trickle = stream::unfold((), async |()| {
             tokio::time::sleep(Duration::from_millis(5)).await;
             Some((Ok::<_, io::Error>(Bytes::from_static(b"x")), ()))

@@ -1,23 +1,28 @@
-//! `/api/log`: pages report what happens in them, for whoever looks for a fault on a phone without a console.
+//! `/api/log`: pages report what happens in them, for finding faults on a phone, which has no console.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
 use axum::{
-    body::Bytes,
+    body::{Body, Bytes},
     extract::{State, rejection::BytesRejection},
     http::{HeaderMap, StatusCode, Uri, header},
     response::Response,
 };
+use futures_util::stream;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    SharedState,
-    error::{Problem, json_response},
+    Shared, SharedState,
+    error::{Problem, json_body, json_response},
 };
+use crate::output;
 
 /// Bytes that one message may have.
 const LONGEST_TEXT: usize = 16 << 10;
+
+/// Bytes of an answer that are made at once, but for the end of the last message.
+const PIECE: usize = 16 << 10;
 
 const LONGEST_TAG: usize = 64;
 
@@ -38,6 +43,7 @@ pub(super) async fn append(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
+    check_token(&shared, &uri, &headers)?;
     let body = body.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_long(),
         _ => Problem::bad_request("the body cannot be read"),
@@ -68,7 +74,12 @@ pub(super) async fn append(
     Ok(json_response(&json!({ "sequence": sequence })))
 }
 
-pub(super) async fn read(State(shared): SharedState, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn read(
+    State(shared): SharedState,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    check_token(&shared, &uri, &headers)?;
     let tag = parameter(&uri, "tag");
     if let Some(tag) = &tag {
         check_tag(tag)?;
@@ -77,8 +88,77 @@ pub(super) async fn read(State(shared): SharedState, uri: Uri) -> Result<Respons
         Some(since) => since.parse().map_err(|_| Problem::bad_request("since is not a number"))?,
         None => 0,
     };
-    let log = lock(&shared.log);
-    Ok(json_response(&json!({ "messages": log.since(since, tag.as_deref()), "latest": log.latest() })))
+    let latest = lock(&shared.log).latest();
+    let reading =
+        Reading { tag: tag.map(Cow::into_owned), after: since, latest, stage: Stage::Start, shared };
+    Ok(json_body(Body::from_stream(stream::unfold(reading, async |mut reading| {
+        let piece = reading.piece()?;
+        Some((Ok::<_, Infallible>(piece), reading))
+    }))))
+}
+
+/// Who reads the log, and how far it has got.
+///
+/// The answer is made while it is read, a few messages at a time: a client that does not read costs one piece of it and no
+/// more. Messages that have had to make room meanwhile are left out, as they would be for a client that asks later.
+struct Reading {
+    shared: Arc<Shared>,
+    tag: Option<String>,
+    /// The number of the last message that was read.
+    after: u64,
+    /// The number of the last message there was when the log was asked for.
+    latest: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Start,
+    First,
+    More,
+    End,
+}
+
+impl Reading {
+    /// The next piece of the answer.
+    fn piece(&mut self) -> Option<Bytes> {
+        let mut piece = Vec::new();
+        if self.stage == Stage::End {
+            return None;
+        }
+        if self.stage == Stage::Start {
+            piece.extend_from_slice(b"{\"messages\":[");
+            self.stage = Stage::First;
+        }
+        while piece.len() < PIECE {
+            let next = lock(&self.shared.log).next(self.after, self.tag.as_deref());
+            let Some(entry) = next.filter(|entry| entry.sequence <= self.latest) else {
+                piece.extend_from_slice(format!("],\"latest\":{}}}\n", self.latest).as_bytes());
+                self.stage = Stage::End;
+                break;
+            };
+            if self.stage == Stage::More {
+                piece.push(b',');
+            }
+            self.stage = Stage::More;
+            self.after = entry.sequence;
+            // Neither the vector nor the message can fail.
+            let _ = output::write_json(&mut piece, &*entry);
+        }
+        Some(piece.into())
+    }
+}
+
+/// On a network, refuses requests without the token.
+fn check_token(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    match &shared.token {
+        Some(token) if !token.allows(uri, headers) => Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "token.missing",
+            "on a network the log is for pages that were opened by the address with ?token=, which the server printed",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A handler that panicked while it held the log has at worst lost a message.

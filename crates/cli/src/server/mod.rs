@@ -1,9 +1,9 @@
 //! `rullama serve`: the web app, and the models of this machine, for browsers.
 //!
 //! ```text
-//! connection   sockets, TLS, one task for each connection
+//! connection   sockets, TLS, one task for each connection; seats: how many there may be
 //!   router     every route of the server, in one place
-//!     guard    who may ask: the Host header, origins; headers that isolate a page
+//!     guard    who may ask: the Host header, origins; headers that isolate a page; token: who may use the log
 //!     app      files of the web app          models   what there is, and files in pieces
 //!     log      what pages report             file     Range and ETag, for both kinds of file
 //! ```
@@ -27,6 +27,8 @@ mod qr;
 mod range;
 mod ring;
 mod router;
+mod seats;
+mod token;
 
 use std::sync::Arc;
 
@@ -40,6 +42,7 @@ pub(crate) use self::{
     qr::qr_code,
     ring::{LogFile, Ring},
     router::router,
+    token::Token,
 };
 
 /// What the handlers of every request share.
@@ -48,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) catalogue: Catalogue,
     pub(crate) log: std::sync::Mutex<Ring>,
     pub(crate) guard: Guard,
+    /// What the log asks for where others can reach the server.
+    pub(crate) token: Option<Token>,
     /// The certificate that a phone can be told to trust, where there is TLS.
     pub(crate) authority: Option<Vec<u8>>,
 }

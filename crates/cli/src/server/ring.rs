@@ -5,12 +5,13 @@ use std::{
     fs::{File, OpenOptions},
     io::Write as _,
     path::Path,
+    sync::Arc,
     time::SystemTime,
 };
 
 use serde::Serialize;
 
-use crate::{failure::Failure, moment};
+use crate::{failure::Failure, moment, output};
 
 /// Messages that are kept in memory.
 const MOST_MESSAGES: usize = 2_000;
@@ -22,7 +23,7 @@ const MOST_BYTES: usize = 4 << 20;
 const LARGEST_FILE: u64 = 16 << 20;
 
 /// Something a page said.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Entry {
     /// Counts from one, for as long as the server runs.
     pub(crate) sequence: u64,
@@ -34,7 +35,8 @@ pub(crate) struct Entry {
 /// The newest messages.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    entries: VecDeque<Entry>,
+    /// Shared with those who read them at the moment.
+    entries: VecDeque<Arc<Entry>>,
     bytes: usize,
     latest: u64,
     file: Option<LogFile>,
@@ -61,7 +63,7 @@ impl Ring {
             file.append(&entry);
         }
         self.bytes += entry.text.len();
-        self.entries.push_back(entry);
+        self.entries.push_back(Arc::new(entry));
         while self.entries.len() > MOST_MESSAGES || self.bytes > MOST_BYTES {
             let Some(oldest) = self.entries.pop_front() else { break };
             self.bytes -= oldest.text.len();
@@ -69,10 +71,13 @@ impl Ring {
         self.latest
     }
 
-    /// The messages after number `since`, those of one tag or all.
-    pub(crate) fn since(&self, since: u64, tag: Option<&str>) -> Vec<Entry> {
-        let wanted = |entry: &&Entry| entry.sequence > since && tag.is_none_or(|tag| entry.tag == tag);
-        self.entries.iter().filter(wanted).cloned().collect()
+    /// The first message after number `after`, of one tag or of all.
+    pub(crate) fn next(&self, after: u64, tag: Option<&str>) -> Option<Arc<Entry>> {
+        // Numbers have no gaps, so that the place of a message follows from its number.
+        let oldest = self.entries.front()?.sequence;
+        let at = usize::try_from(after.saturating_add(1).saturating_sub(oldest)).unwrap_or(usize::MAX);
+        let mut later = self.entries.range(at.min(self.entries.len())..);
+        later.find(|entry| tag.is_none_or(|tag| entry.tag == tag)).cloned()
     }
 
     /// The number of the newest message; zero if there was none.
@@ -96,18 +101,22 @@ impl LogFile {
 
     /// Adds a line of JSON. Lines are short, so this does not keep other requests waiting.
     fn append(&mut self, entry: &Entry) {
-        let Ok(mut line) = serde_json::to_vec(entry) else { return };
-        line.push(b'\n');
+        let Ok(line) = output::json_line(entry) else { return };
         if self.full {
             return;
         }
         self.bytes += line.len() as u64;
         if self.bytes > LARGEST_FILE {
             self.full = true;
-            anstream::eprintln!("note: the log has {} MiB; nothing more is added to it", LARGEST_FILE >> 20);
+            output::note(format_args!(
+                "note: the log has {} MiB; nothing more is added to it",
+                LARGEST_FILE >> 20
+            ));
         } else if let Err(error) = self.file.write_all(&line) {
             self.full = true;
-            anstream::eprintln!("note: the log cannot be written, nothing more is added to it: {error}");
+            output::note(format_args!(
+                "note: the log cannot be written, nothing more is added to it: {error}"
+            ));
         }
     }
 }
@@ -116,22 +125,30 @@ impl LogFile {
 mod tests {
     use super::*;
 
+    /// The numbers of the messages after number `since`.
+    fn since(ring: &Ring, since: u64, tag: Option<&str>) -> Vec<u64> {
+        let next = |last: &u64| ring.next(*last, tag).map(|entry| entry.sequence);
+        std::iter::successors(next(&since), next).collect()
+    }
+
     #[test]
     fn the_oldest_messages_make_room() {
         let mut ring = Ring::default();
         for index in 0..MOST_MESSAGES + 5 {
             ring.push("a".to_owned(), index.to_string());
         }
-        let kept = ring.since(0, None);
-        assert_eq!((kept.len(), kept[0].sequence), (MOST_MESSAGES, 6));
-        assert_eq!(ring.since(ring.latest() - 1, None).len(), 1);
+        let kept = since(&ring, 0, None);
+        assert_eq!((kept.len(), kept[0]), (MOST_MESSAGES, 6));
+        assert_eq!(since(&ring, ring.latest() - 1, None).len(), 1);
+        assert_eq!(since(&ring, ring.latest(), None).len(), 0);
+        assert_eq!(since(&ring, u64::MAX, None).len(), 0);
 
         let large = "x".repeat(16 << 10);
         for _ in 0..MOST_BYTES / large.len() + 1 {
             ring.push("b".to_owned(), large.clone());
         }
-        assert_eq!(ring.since(0, Some("a")).len(), 0);
-        assert_eq!(ring.since(0, Some("b")).len(), MOST_BYTES / large.len());
+        assert_eq!(since(&ring, 0, Some("a")).len(), 0);
+        assert_eq!(since(&ring, 0, Some("b")).len(), MOST_BYTES / large.len());
         assert!(ring.bytes <= MOST_BYTES);
     }
 

@@ -1,9 +1,14 @@
 //! The app's files, and what is shown without them.
 
+use std::{fs, path::Path};
+
 use crate::{
     WEIGHTS,
-    server::{Server, app, command, install},
+    server::{PROGRAM, Server, app, command, install},
 };
+
+/// A model that is not the demo model.
+const OTHER_MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-Q8_0.gguf");
 
 /// A link in the app's folder that leads out of it is not followed; one that stays is.
 #[cfg(unix)]
@@ -78,7 +83,7 @@ fn the_app_is_served_with_types_and_lifetimes() {
 }
 
 #[test]
-fn without_an_app_a_page_says_how_to_build_it() {
+fn a_folder_without_an_app_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (missing, expected) = (folder.path().join("none"), "there is no index.html in");
     let output = command(&["--port", "0", "--app", missing.to_str().unwrap()])
@@ -87,15 +92,35 @@ fn without_an_app_a_page_says_how_to_build_it() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains(expected));
+}
 
-    // The program itself lies in the project's folder, where there may be an app; a copy elsewhere has none.
-    let copy = folder.path().join("rullama");
+/// What lies in the current folder, or above the program, may be anybody's: neither is served.
+#[test]
+fn only_the_program_s_own_app_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let foreign = folder.join("packages/app/dist");
+    fs::create_dir_all(&foreign).unwrap();
+    fs::write(foreign.join("index.html"), "a foreign app").unwrap();
+    fs::create_dir_all(folder.join("app")).unwrap();
+    fs::write(folder.join("app/index.html"), "a foreign app").unwrap();
+    fs::write(folder.join("Cargo.toml"), "").unwrap();
+    fs::create_dir(folder.join("models")).unwrap();
+    fs::copy(OTHER_MODEL, folder.join("models/demo.gguf")).unwrap();
+    fs::create_dir(folder.join("bin")).unwrap();
+    let copy = folder.join("bin/rullama");
     install(&copy);
-    let server = Server::start_program(&copy, folder.path(), &["--port", "0"]);
-    for page in ["/", "/chat"] {
-        let answer = server.get(page);
-        assert_eq!(answer.status, 200);
-        assert!(answer.text().contains("cargo xtask run"), "{}", answer.text());
+
+    for program in [Path::new(PROGRAM), &copy] {
+        let server = Server::start_program(program, folder, &["--port", "0"]);
+        assert_ne!(server.get("/").text(), "a foreign app", "{}", program.display());
+        let listed = server.get("/api/models").json();
+        assert_ne!(listed["models"][0]["bytes"], fs::metadata(OTHER_MODEL).unwrap().len());
     }
-    assert_eq!(server.get("/favicon.ico").status, 404);
+
+    // Beside the program lies its own.
+    fs::create_dir(folder.join("bin/app")).unwrap();
+    fs::write(folder.join("bin/app/index.html"), "its own app").unwrap();
+    let server = Server::start_program(&copy, folder, &["--port", "0"]);
+    assert_eq!(server.get("/").text(), "its own app");
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{Server, command};
 
 #[test]
 fn pages_report_what_happens() {
@@ -93,4 +93,71 @@ fn strange_reports_are_refused() {
         (403, 403, 403)
     );
     assert_eq!(server.get("/api/log").json()["latest"], 3);
+}
+
+/// Messages that JSON makes six times as long, read by clients that stop after the first bytes: an answer is made while it is
+/// read, so that they cost next to nothing. (It would be 24 MiB for each if it were made at once.)
+#[cfg(target_os = "linux")]
+#[test]
+fn readers_that_do_not_read_cost_little_memory() {
+    use std::io::{Read as _, Write as _};
+
+    let server = Server::start(&[]);
+    let message = "\x01".repeat(16 << 10);
+    for _ in 0..256 {
+        assert_eq!(server.post("/api/log", "text/plain", message.as_bytes()).status, 200);
+    }
+    let peak = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().to_owned();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let before = peak();
+    let readers: Vec<_> = std::iter::repeat_with(|| {
+        let mut stream = std::net::TcpStream::connect(server.authority()).unwrap();
+        stream.write_all(b"GET /api/log HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200");
+        stream
+    })
+    .take(20)
+    .collect();
+    // Others are answered meanwhile, whole.
+    let log = server.get("/api/log").json();
+    assert_eq!(log["messages"].as_array().unwrap().len(), 256);
+    assert_eq!(log["messages"][255]["text"], message);
+    let grown = peak() - before;
+    assert!(grown < 64 << 10, "{} readers took {grown} KiB", readers.len());
+}
+
+/// Where others can reach the server, the log needs the token; a page that was opened with it gets a cookie.
+#[test]
+fn on_a_network_the_log_needs_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = folder.path().join("said");
+    let mut command = command(&["--port", "0", "--lan"]);
+    let server = Server::spawn(command.stderr(fs::File::create(&said).unwrap()));
+    assert!(!server.url.contains("token"), "{}", server.url);
+    // Said before it answers.
+    assert_eq!(server.get("/api/health").status, 200);
+    let said = fs::read_to_string(&said).unwrap();
+    let token = said.lines().find_map(|line| line.strip_prefix("log ")).unwrap();
+    let token = token.split("?token=").nth(1).unwrap();
+
+    let refused = server.get("/api/log");
+    assert_eq!((refused.status, refused.error_code().as_str()), (403, "token.missing"));
+    assert_eq!(server.post("/api/log", "text/plain", b"a").error_code(), "token.missing");
+    assert_eq!(server.get("/?token=wrong").header("set-cookie"), "");
+
+    let page = server.get(&format!("/?report&token={token}"));
+    assert_eq!(page.status, 200);
+    let cookie = page.header("set-cookie");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap();
+    assert_eq!(server.ask("POST", "/api/log", &[("cookie", cookie)], b"one").json()["sequence"], 1);
+    let read = server.get(&format!("/api/log?since=0&token={token}")).json();
+    assert_eq!((&read["messages"][0]["text"], &read["latest"]), (&json!("one"), &json!(1)));
+    let bearer = format!("Bearer {token}");
+    assert_eq!(server.get_with("/api/log", &[("authorization", &bearer)]).status, 200);
 }

@@ -100,6 +100,11 @@ impl Server {
         parse(&answer)
     }
 
+    /// The number of the program's process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Interrupts the program as Ctrl-C does, and gives its exit status.
     #[cfg(unix)]
     pub(crate) fn interrupt(mut self) -> Option<i32> {
@@ -146,7 +151,25 @@ fn parse(bytes: &[u8]) -> Answer {
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let headers = lines.map(|line| line.split_once(": ").unwrap());
     let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Answer { status, headers, body: bytes[end + 4..].to_vec() }
+    let mut answer = Answer { status, headers, body: bytes[end + 4..].to_vec() };
+    if answer.header("transfer-encoding") == "chunked" {
+        answer.body = joined(&answer.body);
+    }
+    answer
+}
+
+/// A body that came in chunks, each after its length in hexadecimal.
+fn joined(mut chunks: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let end = chunks.windows(2).position(|window| window == b"\r\n").unwrap();
+        let length = usize::from_str_radix(str::from_utf8(&chunks[..end]).unwrap(), 16).unwrap();
+        body.extend_from_slice(&chunks[end + 2..][..length]);
+        chunks = &chunks[end + 2 + length + 2..];
+        if length == 0 {
+            return body;
+        }
+    }
 }
 
 /// `rullama serve` without the demo model, never with the store or the certificate of whoever runs the tests.

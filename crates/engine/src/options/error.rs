@@ -17,15 +17,15 @@ pub enum OptionError {
         expected: &'static str,
     },
 
-    /// An option holds a number that means nothing.
+    /// An option holds a number outside of its [`OptionRange`](super::OptionRange).
     #[error("option `{option}`: found {found}; expected {expected}")]
     OutOfRange {
         /// The option, with the place inside it where it has parts.
         option: String,
         /// The value found.
         found: String,
-        /// The values that would do.
-        expected: &'static str,
+        /// The values that the option may have.
+        expected: String,
     },
 
     /// There is no such option, where nobody would hear of an [`OptionWarning`].

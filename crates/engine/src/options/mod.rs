@@ -1,10 +1,11 @@
 //! What a request may ask of generation, with Ollama's names and Ollama's defaults for Gemma 4.
 //!
-//! The types hold values that may be anything a caller sets; [`SamplingOptions::validate`] says whether
-//! they mean something. Maps of options, from a request or a model's parameters, are read in `read`.
+//! The types hold whatever a caller sets; [`SamplingOptions::validate`] checks the values against the table in
+//! `range`. Maps of options, from a request or a model's parameters, are read in `read`.
 
 mod bias;
 mod error;
+mod range;
 mod read;
 
 use std::collections::BTreeMap;
@@ -13,9 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use error::{OptionError, OptionWarning};
-
-/// The most alternatives that [`SamplingOptions::top_logprobs`] may ask for.
-const MAX_TOP_LOGPROBS: u32 = 20;
+pub use range::OptionRange;
 
 /// How the next token is chosen from the logits.
 ///
@@ -62,7 +61,8 @@ pub struct SamplingOptions {
     pub min_p: f32,
 
     /// Where the random numbers start. The same seed and the same logits give the same tokens, on every
-    /// platform. `None` leaves the choice to whoever makes the sampler; in JSON that is −1, or nothing.
+    /// platform. `None`, in JSON −1 or nothing, takes another seed for each reply. Other negative numbers in JSON are
+    /// seeds like any other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 
@@ -93,43 +93,25 @@ impl SamplingOptions {
         }
     }
 
-    /// Checks that every number means something.
+    /// Checks every number against its [`OptionRange`].
     ///
     /// # Errors
     ///
-    /// Names the first option that does not.
+    /// Names the first option whose value is outside of its range.
     pub fn validate(&self) -> Result<(), OptionError> {
-        const PROBABILITY: &str = "a number from 0 to 1";
-        const FINITE: &str = "a finite number";
-        let above_zero = |value: f32| value.is_finite() && value > 0.0;
-        let probability = |value: f32| (0.0..=1.0).contains(&value);
-
-        check("temperature", self.temperature, f32::is_finite, FINITE)?;
-        for (id, &bias) in &self.logit_bias {
-            let allowed = bias.is_finite() || bias == f32::NEG_INFINITY;
-            check(&format!("logit_bias[{id}]"), bias, |_| allowed, "a finite number or −∞")?;
+        OptionRange::TEMPERATURE.check("temperature", self.temperature)?;
+        for (id, &bias) in self.logit_bias.iter().filter(|&(_, &bias)| bias != f32::NEG_INFINITY) {
+            OptionRange::FINITE.check(&format!("logit_bias[{id}]"), bias)?;
         }
-        check("repeat_last_n", self.repeat_last_n, |last| last >= -1, "−1 or above")?;
-        check("repeat_penalty", self.repeat_penalty, above_zero, "a finite number above 0")?;
-        check("frequency_penalty", self.frequency_penalty, f32::is_finite, FINITE)?;
-        check("presence_penalty", self.presence_penalty, f32::is_finite, FINITE)?;
-        check("typical_p", self.typical_p, probability, PROBABILITY)?;
-        check("top_p", self.top_p, probability, PROBABILITY)?;
-        check("min_p", self.min_p, probability, PROBABILITY)?;
-        check("top_logprobs", self.top_logprobs.unwrap_or(0), |top| top <= MAX_TOP_LOGPROBS, "0 to 20")
+        OptionRange::REPEAT_LAST_N.check_whole("repeat_last_n", self.repeat_last_n)?;
+        OptionRange::REPEAT_PENALTY.check("repeat_penalty", self.repeat_penalty)?;
+        OptionRange::FINITE.check("frequency_penalty", self.frequency_penalty)?;
+        OptionRange::FINITE.check("presence_penalty", self.presence_penalty)?;
+        OptionRange::PROBABILITY.check("typical_p", self.typical_p)?;
+        OptionRange::PROBABILITY.check("top_p", self.top_p)?;
+        OptionRange::PROBABILITY.check("min_p", self.min_p)?;
+        OptionRange::TOP_LOGPROBS.check_whole("top_logprobs", self.top_logprobs.unwrap_or(0))
     }
-}
-
-fn check<T: Copy + ToString>(
-    option: &str,
-    found: T,
-    allowed: impl Fn(T) -> bool,
-    expected: &'static str,
-) -> Result<(), OptionError> {
-    if allowed(found) {
-        return Ok(());
-    }
-    Err(OptionError::OutOfRange { option: option.to_owned(), found: found.to_string(), expected })
 }
 
 impl Default for SamplingOptions {
@@ -147,8 +129,8 @@ pub struct GenerateOptions {
     /// How the next token is chosen.
     pub sampling: SamplingOptions,
 
-    /// The most tokens to generate: `num_predict` or `max_tokens`. `None`, or any number below zero in
-    /// JSON, leaves the limit to the engine.
+    /// The most tokens to generate: `num_predict` or `max_tokens`. `None`, in JSON −1 or −2, sets no limit but the
+    /// context.
     pub max_tokens: Option<u32>,
 
     /// Texts that end the reply; neither they nor what follows is part of it.
@@ -157,6 +139,6 @@ pub struct GenerateOptions {
     /// Whether the tokens that end a reply do not end this one: `ignore_eos`. For measurements.
     pub ignore_end: bool,
 
-    /// How many tokens the context should hold: `num_ctx`. `None`, or 0 in JSON, leaves it to the engine.
+    /// How many tokens the context should hold: `num_ctx`. `None` leaves it to the engine.
     pub context: Option<u32>,
 }

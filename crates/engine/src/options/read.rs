@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{GenerateOptions, OptionError, OptionWarning, SamplingOptions};
+use super::{GenerateOptions, OptionError, OptionRange, OptionWarning, SamplingOptions};
 
 /// Ollama's options that say how a model is loaded and run, which this engine decides by itself.
 const NOT_USED: [&str; 7] =
@@ -65,13 +65,12 @@ impl GenerateOptions {
     /// Sets one option; says whether there is such an option.
     fn set(&mut self, entry: &Entry<'_>) -> Result<bool, OptionError> {
         match entry.name {
-            "num_predict" | "max_tokens" => self.max_tokens = entry.count(BITS_32)?,
+            "num_predict" | "max_tokens" => {
+                self.max_tokens = u32::try_from(entry.whole(OptionRange::MAX_TOKENS)?).ok();
+            }
             "stop" => self.stop = entry.texts()?,
             "ignore_eos" => self.ignore_end = entry.flag()?,
-            "num_ctx" => {
-                let context: u32 = entry.integer("a whole number, 0 or above")?;
-                self.context = (context > 0).then_some(context);
-            }
+            "num_ctx" => self.context = u32::try_from(entry.whole(OptionRange::CONTEXT)?).ok(),
             _ => return self.sampling.set(entry),
         }
         Ok(true)
@@ -82,21 +81,40 @@ impl SamplingOptions {
     /// Sets one option; says whether there is such an option.
     fn set(&mut self, entry: &Entry<'_>) -> Result<bool, OptionError> {
         match entry.name {
-            "temperature" => self.temperature = entry.number()?,
+            "temperature" => self.temperature = entry.number(OptionRange::TEMPERATURE)?,
             "logit_bias" => self.logit_bias = entry.bias()?,
-            "repeat_last_n" => self.repeat_last_n = entry.integer("a whole number, −1 or above")?,
-            "repeat_penalty" => self.repeat_penalty = entry.number()?,
-            "frequency_penalty" => self.frequency_penalty = entry.number()?,
-            "presence_penalty" => self.presence_penalty = entry.number()?,
-            "top_k" => self.top_k = entry.count(BITS_32)?.unwrap_or(0),
-            "typical_p" => self.typical_p = entry.number()?,
-            "top_p" => self.top_p = entry.number()?,
-            "min_p" => self.min_p = entry.number()?,
-            "seed" => self.seed = entry.count(BITS_64)?,
-            "top_logprobs" => self.top_logprobs = Some(entry.integer("0 to 20")?),
+            "repeat_last_n" => self.repeat_last_n = entry.whole(OptionRange::REPEAT_LAST_N)? as i32,
+            "repeat_penalty" => self.repeat_penalty = entry.number(OptionRange::REPEAT_PENALTY)?,
+            "frequency_penalty" => self.frequency_penalty = entry.number(OptionRange::FINITE)?,
+            "presence_penalty" => self.presence_penalty = entry.number(OptionRange::FINITE)?,
+            "top_k" => self.top_k = u32::try_from(entry.whole(OptionRange::TOP_K)?).unwrap_or(0),
+            "typical_p" => self.typical_p = entry.number(OptionRange::PROBABILITY)?,
+            "top_p" => self.top_p = entry.number(OptionRange::PROBABILITY)?,
+            "min_p" => self.min_p = entry.number(OptionRange::PROBABILITY)?,
+            "seed" => {
+                let seed = entry.whole(OptionRange::SEED)?;
+                // Negative seeds wrap, as they do in llama.cpp.
+                self.seed = (seed != -1).then_some(seed as u64);
+            }
+            "top_logprobs" => self.top_logprobs = Some(entry.whole(OptionRange::TOP_LOGPROBS)? as u32),
             _ => return Ok(false),
         }
         Ok(true)
+    }
+}
+
+impl OptionRange {
+    /// Refuses a JSON value that is no number, or is outside of the range, by the option's name.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the value.
+    pub fn check_json(self, option: &str, value: &Value) -> Result<(), OptionError> {
+        let entry = Entry { name: option, value };
+        match self {
+            Self::Whole { .. } => entry.whole(self).map(drop),
+            Self::Number { .. } | Self::AboveZero => entry.number(self).map(drop),
+        }
     }
 }
 
@@ -128,10 +146,6 @@ impl TryFrom<Map<String, Value>> for GenerateOptions {
     }
 }
 
-/// What a number too large for its option should have been.
-const BITS_32: &str = "a whole number below 2³²";
-const BITS_64: &str = "a whole number below 2⁶⁴";
-
 /// One entry of a map of options.
 struct Entry<'a> {
     name: &'a str,
@@ -139,34 +153,29 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn number(&self) -> Result<f32, OptionError> {
-        // Too large a number becomes an infinity, which no option accepts.
-        self.value.as_f64().map(|number| number as f32).ok_or_else(|| self.wrong_type("a number"))
+    /// A number in `range`.
+    fn number(&self, range: OptionRange) -> Result<f32, OptionError> {
+        let Value::Number(number) = self.value else {
+            return Err(self.wrong_type("a number"));
+        };
+        // A number that is too large becomes an infinity, which is in no range.
+        let value = number.as_f64().map_or(f32::NAN, |value| value as f32);
+        if range.holds(value) { Ok(value) } else { Err(range.error(self.name, number)) }
     }
 
-    /// A whole number that fits `T`.
-    fn integer<T: TryFrom<i128>>(&self, expected: &'static str) -> Result<T, OptionError> {
+    /// A whole number in `range`, which may be written with a fraction of zero.
+    fn whole(&self, range: OptionRange) -> Result<i128, OptionError> {
         let Value::Number(number) = self.value else {
             return Err(self.wrong_type("a whole number"));
         };
         let whole = match (number.as_i64(), number.as_u64(), number.as_f64()) {
             (Some(whole), _, _) => Some(i128::from(whole)),
             (_, Some(whole), _) => Some(i128::from(whole)),
-            // The conversion saturates, far outside of every `T`.
+            // The conversion saturates, far outside of every range.
             (_, _, Some(float)) if float.fract() == 0.0 => Some(float as i128),
             _ => None,
         };
-        whole.and_then(|whole| T::try_from(whole).ok()).ok_or_else(|| OptionError::OutOfRange {
-            option: self.name.to_owned(),
-            found: number.to_string(),
-            expected,
-        })
-    }
-
-    /// A whole number where everything below zero means the same: nothing, or no limit.
-    fn count<T: TryFrom<i128>>(&self, expected: &'static str) -> Result<Option<T>, OptionError> {
-        let whole: i128 = self.integer(expected)?;
-        if whole < 0 { Ok(None) } else { self.integer(expected).map(Some) }
+        whole.filter(|&whole| range.holds_whole(whole)).ok_or_else(|| range.error(self.name, number))
     }
 
     fn flag(&self) -> Result<bool, OptionError> {
@@ -199,14 +208,14 @@ impl Entry<'_> {
             .map(|(id, value)| {
                 let bias = match (value, value.as_f64()) {
                     (Value::Bool(false), _) => f32::NEG_INFINITY,
-                    (_, Some(number)) => number as f32,
+                    (_, Some(number)) if OptionRange::FINITE.holds(number as f32) => number as f32,
+                    (_, Some(_)) => {
+                        return Err(OptionRange::FINITE.error(&format!("{}[{id}]", self.name), value));
+                    }
                     _ => return Err(wrong_type(format!("{}[{id}]", self.name), value, "a number or false")),
                 };
-                let id = id.parse().map_err(|_| OptionError::OutOfRange {
-                    option: self.name.to_owned(),
-                    found: format!("the id `{id}`"),
-                    expected: BITS_32,
-                })?;
+                let ids = OptionRange::Whole { least: 0, most: i128::from(u32::MAX) };
+                let id = id.parse().map_err(|_| ids.error(self.name, format!("the id `{id}`")))?;
                 Ok((id, bias))
             })
             .collect()

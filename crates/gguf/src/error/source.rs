@@ -82,6 +82,34 @@ pub enum SourceError {
         expected: u64,
     },
 
+    /// The file behind an address became another one between two reads, though of the same length.
+    #[error("`{name}` changed while it was read: its {what} was {expected} and is now {found}")]
+    Replaced {
+        /// The address.
+        name: String,
+        /// What tells versions of a file apart: `ETag`, or `date` on servers without tags.
+        what: &'static str,
+        /// What it is now.
+        found: String,
+        /// What it was when the file was opened.
+        expected: String,
+    },
+
+    /// A server sends so little that a read would never end.
+    #[error(
+        "`{name}` is too slow: it sent {bytes} bytes in {seconds} seconds; at least {least} were expected"
+    )]
+    TooSlow {
+        /// The address.
+        name: String,
+        /// Bytes that arrived.
+        bytes: u64,
+        /// The time they took.
+        seconds: u64,
+        /// The fewest bytes in such a time.
+        least: u64,
+    },
+
     /// A connection failed, and so did every retry.
     #[error("`{name}` could not be read in {attempts} attempts: {reason}")]
     Connection {
@@ -114,7 +142,8 @@ impl SourceError {
             Self::Status { .. } => "source.status",
             Self::RangeIgnored { .. } => "source.range_ignored",
             Self::ContentRange { .. } => "source.content_range",
-            Self::Changed { .. } => "source.changed",
+            Self::Changed { .. } | Self::Replaced { .. } => "source.changed",
+            Self::TooSlow { .. } => "source.too_slow",
             Self::Connection { .. } => "source.connection",
             Self::Other { .. } => "source.other",
         }

@@ -17,23 +17,36 @@ pub(super) fn shape(name: &str, shape: Shape, format: Format) -> Result<(), Head
 
 /// The entries sorted by key, of which no two are equal.
 pub(super) fn keys(bytes: &[u8], entries: &[u32]) -> Result<Vec<u32>, HeaderError> {
-    sorted(bytes, entries).map_err(|key| HeaderError::DuplicateKey { key })
+    sorted(bytes, entries, |key| HeaderError::DuplicateKey { key })
 }
 
 /// The tensors sorted by name, of which no two are equal.
 pub(super) fn names(bytes: &[u8], tensors: &[u32]) -> Result<Vec<u32>, HeaderError> {
-    sorted(bytes, tensors).map_err(|name| HeaderError::DuplicateTensor { name })
+    sorted(bytes, tensors, |name| HeaderError::DuplicateTensor { name })
 }
 
 /// Positions of strings, sorted by those strings; the first that occurs twice is the error.
-fn sorted(bytes: &[u8], positions: &[u32]) -> Result<Vec<u32>, String> {
+fn sorted(
+    bytes: &[u8],
+    positions: &[u32],
+    twice: impl Fn(String) -> HeaderError,
+) -> Result<Vec<u32>, HeaderError> {
     let string = |at: &u32| string_at(bytes, *at as usize).0;
-    let mut sorted = positions.to_vec();
+    let mut sorted = copied(positions)?;
     sorted.sort_unstable_by(|a, b| string(a).cmp(string(b)));
     match sorted.windows(2).find(|pair| string(&pair[0]) == string(&pair[1])) {
-        Some(pair) => Err(text(string(&pair[0])).to_owned()),
+        Some(pair) => Err(twice(text(string(&pair[0])).to_owned())),
         None => Ok(sorted),
     }
+}
+
+/// A copy, if there is memory for it.
+fn copied(positions: &[u32]) -> Result<Vec<u32>, HeaderError> {
+    let mut copy = Vec::new();
+    let bytes = size_of_val(positions) as u64;
+    copy.try_reserve_exact(positions.len()).map_err(|_| HeaderError::OutOfMemory { bytes })?;
+    copy.extend_from_slice(positions);
+    Ok(copy)
 }
 
 /// The file's alignment: a power of two written as a u32, or the default.
@@ -65,7 +78,7 @@ pub(super) fn layout(header: &Header) -> Result<(), HeaderError> {
         }
     }
     // An empty tensor claims no bytes, wherever it says it is.
-    let mut by_offset = header.tensors.clone();
+    let mut by_offset = copied(&header.tensors)?;
     by_offset.retain(|&at| header.tensor_at(at).bytes > 0);
     by_offset.sort_unstable_by_key(|&at| header.tensor_at(at).offset);
     for pair in by_offset.windows(2) {

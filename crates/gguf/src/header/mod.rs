@@ -66,7 +66,7 @@ impl Header {
             };
             // A quarter more each time keeps the number of requests logarithmic for absurd
             // headers without holding much more than needed for real ones.
-            wanted = needed.max(end + NEXT_READ.max(end / 4));
+            wanted = needed.max((end + NEXT_READ.max(end / 4)).min(parse::LONGEST));
         }
     }
 

@@ -11,10 +11,12 @@ use crate::{
     value::{ValueType, u32_at, u64_at},
 };
 
-/// Positions are kept as `u32`, and no real header comes near this.
-const LONGEST: u64 = 1 << 30;
-/// Elements of one array; the limit other readers have.
-const MOST_ELEMENTS: u64 = 1 << 30;
+/// The longest header that is read. All of it is kept in memory, and a sparse file of any length costs its author
+/// nothing; real headers have less than a tenth of this.
+pub(super) const LONGEST: u64 = 1 << 28;
+/// Strings of all arrays together, each of which takes four bytes more. Real vocabularies have a quarter of a million, and
+/// twice as many merges.
+const MOST_STRINGS: u64 = 1 << 24;
 /// Key (8 + 1), type (4): less than this no entry can be, value not counted.
 const SMALLEST_ENTRY: u64 = 13;
 /// Name (8 + 1), rank (4), format (4), offset (8).
@@ -96,7 +98,7 @@ impl Parser {
             while self.strings_left > 0 {
                 let start = self.at;
                 self.at = self.string(start)?;
-                self.strings.push(start as u32);
+                push(&mut self.strings, start as u32)?;
                 self.strings_left -= 1;
             }
             if self.entries_left > 0 {
@@ -160,12 +162,16 @@ impl Parser {
                     ValueType::Array => return Err(HeaderError::NestedArray { key: key.to_owned() }.into()),
                     other => other.bytes().unwrap_or(8) as u64,
                 };
-                let limit = ((self.file_len - first) / smallest).min(MOST_ELEMENTS);
+                let mut limit = (self.file_len - first).min(LONGEST) / smallest;
+                if element == ValueType::String {
+                    limit = limit.min(MOST_STRINGS - self.strings.len() as u64);
+                }
                 if count > limit {
                     return Err(HeaderError::ArrayTooLong { key: key.to_owned(), count, limit }.into());
                 }
                 if element == ValueType::String {
-                    self.string_arrays.push((start as u32, self.strings.len() as u32));
+                    let first_string = self.strings.len() as u32;
+                    push(&mut self.string_arrays, (start as u32, first_string))?;
                     self.strings_left = count;
                     first
                 } else {
@@ -174,7 +180,7 @@ impl Parser {
             }
             scalar => self.need(value_at + scalar.bytes().unwrap_or(0) as u64)?,
         };
-        self.entries.push(start as u32);
+        push(&mut self.entries, start as u32)?;
         Ok(())
     }
 
@@ -212,7 +218,7 @@ impl Parser {
             }
         };
         check::shape(name, shape, format)?;
-        self.tensors.push(start as u32);
+        push(&mut self.tensors, start as u32)?;
         self.at = end;
         Ok(())
     }
@@ -270,4 +276,15 @@ impl Parser {
         check::layout(&header)?;
         Ok(header)
     }
+}
+
+/// Appends an item, or says that there is no memory for it.
+fn push<T>(items: &mut Vec<T>, item: T) -> Result<(), HeaderError> {
+    if items.len() == items.capacity() {
+        let more = items.len().max(64);
+        let bytes = ((items.len() + more) * size_of::<T>()) as u64;
+        items.try_reserve_exact(more).map_err(|_| HeaderError::OutOfMemory { bytes })?;
+    }
+    items.push(item);
+    Ok(())
 }

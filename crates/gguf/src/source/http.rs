@@ -3,8 +3,13 @@
 //! Downloads of gigabytes meet broken connections, so a read that breaks is continued where it
 //! stopped, after a pause that doubles each time. What cannot be mended by trying again is said at
 //! once: a server that ignores ranges, a range other than the one asked for, a file that changed.
+//! A server that sends a byte now and then is given up: see [`HttpLimits::least_bytes`].
 
-use std::{ops::Range, sync::Once, time::Duration};
+use std::{
+    ops::Range,
+    sync::Once,
+    time::{Duration, Instant},
+};
 
 use reqwest::{Client, Response, StatusCode, header};
 
@@ -13,10 +18,51 @@ use crate::{SourceError, error_chain};
 
 /// How often one read may break without any byte arriving in between before it is given up.
 const ATTEMPTS: u32 = 5;
-/// The pause after the first failure.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// A connection that is silent for this long counts as broken.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// An answer must begin within this time, however its server spreads the bytes of its headers.
+const HEAD: Duration = Duration::from_secs(60);
+
+/// How patient a source is with its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpLimits {
+    /// The pause after a first failure; each further one doubles it.
+    pub first_pause: Duration,
+    /// The time in which [`least_bytes`](Self::least_bytes) must arrive.
+    pub window: Duration,
+    /// The fewest bytes that must arrive in each window of a read, unless the read ends before. Time between requests
+    /// does not count.
+    pub least_bytes: u64,
+}
+
+impl Default for HttpLimits {
+    /// A pause of a quarter of a second, and at least 64 KiB a minute.
+    fn default() -> Self {
+        Self {
+            first_pause: Duration::from_millis(250),
+            window: Duration::from_secs(60),
+            least_bytes: 64 << 10,
+        }
+    }
+}
+
+impl HttpLimits {
+    /// Sets the pause after a first failure.
+    #[must_use]
+    pub fn first_pause(mut self, pause: Duration) -> Self {
+        self.first_pause = pause;
+        self
+    }
+
+    /// Sets how many bytes must arrive in how much time.
+    #[must_use]
+    pub fn at_least(mut self, bytes: u64, window: Duration) -> Self {
+        (self.least_bytes, self.window) = (bytes, window);
+        self
+    }
+}
 
 /// A source over an address that answers Range requests. Runs inside a tokio runtime.
 #[derive(Debug)]
@@ -24,36 +70,90 @@ pub struct HttpSource {
     url: String,
     client: Client,
     len: u64,
-    first_pause: Duration,
+    version: Version,
+    limits: HttpLimits,
+}
+
+/// What an answer says of the file's version.
+#[derive(Debug, Default)]
+struct Version {
+    /// Only strong tags: weak ones say nothing of bytes.
+    etag: Option<String>,
+    modified: Option<String>,
+}
+
+impl Version {
+    fn of(response: &Response) -> Self {
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        Self {
+            etag: text(header::ETAG).filter(|etag| !etag.starts_with("W/")).map(str::to_owned),
+            modified: text(header::LAST_MODIFIED).map(str::to_owned),
+        }
+    }
+
+    /// What differs, and its two values. Dates count only where there are no tags: mirrors have their own.
+    fn difference(&self, now: &Self) -> Option<(&'static str, String, String)> {
+        let (what, before, now) = match (&self.etag, &now.etag, &self.modified, &now.modified) {
+            (Some(before), Some(now), ..) => ("ETag", before, now),
+            (_, _, Some(before), Some(now)) => ("date", before, now),
+            _ => return None,
+        };
+        (before != now).then(|| (what, before.clone(), now.clone()))
+    }
+}
+
+/// How much arrived in how much time while one read waited for its server.
+#[derive(Debug, Default)]
+struct Pace {
+    spent: Duration,
+    bytes: u64,
+}
+
+impl Pace {
+    /// Adds what arrived in some time. Once a window is over, says whether enough did.
+    fn add(&mut self, source: &HttpSource, spent: Duration, bytes: usize) -> Result<(), Failure> {
+        self.spent += spent;
+        self.bytes += bytes as u64;
+        let HttpLimits { window, least_bytes: least, .. } = source.limits;
+        if self.spent < window {
+            return Ok(());
+        }
+        let Self { spent, bytes } = std::mem::take(self);
+        if bytes >= least {
+            return Ok(());
+        }
+        let (name, seconds) = (source.url.clone(), spent.as_secs());
+        Err(Failure::Final(SourceError::TooSlow { name, bytes, seconds, least }))
+    }
 }
 
 impl HttpSource {
     /// Asks the server for the first byte and learns the length of the file from its answer.
     pub async fn open(url: impl Into<String>) -> Result<Self, SourceError> {
-        Self::open_with_pause(url, FIRST_PAUSE).await
+        Self::open_with(url, HttpLimits::default()).await
     }
 
-    /// The same with another pause after a first failure; each further one doubles it.
-    pub async fn open_with_pause(url: impl Into<String>, first_pause: Duration) -> Result<Self, SourceError> {
+    /// The same with other limits.
+    pub async fn open_with(url: impl Into<String>, limits: HttpLimits) -> Result<Self, SourceError> {
         let url = url.into();
         let client = client().map_err(|error| SourceError::Other {
             name: url.clone(),
             reason: format!("the HTTP client cannot be set up: {}", error_chain(&error)),
         })?;
-        let mut source = Self { url, client, len: 0, first_pause };
-        source.len = source.length().await?;
+        let mut source = Self { url, client, len: 0, version: Version::default(), limits };
+        (source.len, source.version) = source.length().await?;
         Ok(source)
     }
 
-    /// The file's length, from the Content-Range of a one-byte request.
-    async fn length(&self) -> Result<u64, SourceError> {
+    /// The file's length, from the Content-Range of a one-byte request, and its version.
+    async fn length(&self) -> Result<(u64, Version), SourceError> {
         let mut retries = Retries::new(self);
         loop {
             match self.request(0..1).await {
                 Ok(response) if response.status() == StatusCode::RANGE_NOT_SATISFIABLE => {
                     // An empty file has no first byte; the answer still carries its length.
                     return match content_range(&response) {
-                        Some((_, total)) => Ok(total),
+                        Some((_, total)) => Ok((total, Version::of(&response))),
                         None => Err(self.status(&response)),
                     };
                 }
@@ -64,7 +164,7 @@ impl HttpSource {
                     if range != Some(0..1) {
                         return Err(self.wrong_range(&response, "bytes 0-0/LENGTH"));
                     }
-                    return Ok(total);
+                    return Ok((total, Version::of(&response)));
                 }
                 Err(failure) => retries.pause(failure).await?,
             }
@@ -74,14 +174,16 @@ impl HttpSource {
     /// Sends one request and sorts the answer: usable, worth trying again, or final.
     async fn request(&self, range: Range<u64>) -> Result<Response, Failure> {
         let value = format!("bytes={}-{}", range.start, range.end - 1);
-        let response = self
+        let sending = self
             .client
             .get(&self.url)
             .header(header::RANGE, value)
             // A compressed answer would make byte positions meaningless.
             .header(header::ACCEPT_ENCODING, "identity")
-            .send()
+            .send();
+        let response = tokio::time::timeout(HEAD, sending)
             .await
+            .map_err(|_| Failure::Passing("the server did not begin to answer".to_owned()))?
             .map_err(|error| {
                 let reason = error_chain(&error);
                 if error.is_builder() || error.is_redirect() {
@@ -103,10 +205,11 @@ impl HttpSource {
         let count = span(&self.url, &range, self.len)?;
         let mut bytes = buffer(count)?;
         let mut retries = Retries::new(self);
+        let mut pace = Pace::default();
         while bytes.len() < count {
             let before = bytes.len();
             let rest = range.start + before as u64..range.end;
-            match self.read_into(&mut bytes, rest, count).await {
+            match self.read_into(&mut bytes, rest, count, &mut pace).await {
                 Ok(()) => {}
                 Err(failure) => {
                     if bytes.len() > before {
@@ -120,7 +223,14 @@ impl HttpSource {
     }
 
     /// Appends `range` to `bytes`; on a broken connection, as much of it as arrived.
-    async fn read_into(&self, bytes: &mut Vec<u8>, range: Range<u64>, count: usize) -> Result<(), Failure> {
+    async fn read_into(
+        &self,
+        bytes: &mut Vec<u8>,
+        range: Range<u64>,
+        count: usize,
+        pace: &mut Pace,
+    ) -> Result<(), Failure> {
+        let mut since = Instant::now();
         let mut response = self.request(range.clone()).await?;
         let expected = format!("bytes {}-{}/{}", range.start, range.end - 1, self.len);
         let (found, total) =
@@ -128,6 +238,10 @@ impl HttpSource {
         if total != self.len {
             let name = self.url.clone();
             return Err(Failure::Final(SourceError::Changed { name, found: total, expected: self.len }));
+        }
+        if let Some((what, expected, found)) = self.version.difference(&Version::of(&response)) {
+            let name = self.url.clone();
+            return Err(Failure::Final(SourceError::Replaced { name, what, found, expected }));
         }
         // A server may send less than was asked for, never something else.
         match &found {
@@ -146,9 +260,21 @@ impl HttpSource {
                         expected,
                     }));
                 }
-                Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+                Ok(Some(chunk)) => {
+                    bytes.extend_from_slice(&chunk);
+                    if bytes.len() < count {
+                        pace.add(self, since.elapsed(), chunk.len())?;
+                    }
+                    since = Instant::now();
+                }
                 Ok(None) => break,
-                Err(error) => return Err(Failure::Passing(error_chain(&error))),
+                Err(error) => {
+                    // A server could send one byte before each failure, and be asked again forever.
+                    if bytes.len() > before {
+                        pace.add(self, since.elapsed(), 0)?;
+                    }
+                    return Err(Failure::Passing(error_chain(&error)));
+                }
             }
         }
         if bytes.len() == before {
@@ -215,7 +341,7 @@ impl<'a> Retries<'a> {
             let name = self.source.url.clone();
             return Err(SourceError::Connection { name, attempts: self.attempts, reason });
         }
-        tokio::time::sleep(self.source.first_pause * 2u32.pow(self.attempts - 1)).await;
+        tokio::time::sleep(self.source.limits.first_pause * 2u32.pow(self.attempts - 1)).await;
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use std::{future::Future, ops::Range, pin::Pin};
 #[cfg(any(unix, windows))]
 pub use file::FileSource;
 #[cfg(all(feature = "http", not(target_family = "wasm")))]
-pub use http::HttpSource;
+pub use http::{HttpLimits, HttpSource};
 pub use memory::MemorySource;
 pub use parts::PartsSource;
 

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, collections::VecDeque, ops::Range, rc::Rc, time::Duration};
 
-use rullama_gguf::{ByteSource, HttpSource, Model, SourceError};
+use rullama_gguf::{ByteSource, HttpLimits, HttpSource, Model, SourceError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -27,6 +27,10 @@ enum Answer {
     Grown,
     /// Without Content-Range.
     Bare,
+    /// Rightly, with this header besides.
+    With(&'static str),
+    /// One byte every few milliseconds.
+    Trickle,
 }
 
 /// Serves `file` on a local port, answering each request as told and rightly after that.
@@ -72,7 +76,10 @@ async fn respond(
     let body = &file[range.start.min(total) as usize..end as usize];
     let (status, content_range, body, sent) = match answer {
         Answer::Right if range.start >= total => (416, format!("bytes */{total}"), &body[..0], 0),
-        Answer::Right => (206, format!("bytes {}-{}/{total}", range.start, end - 1), body, body.len()),
+        Answer::Right | Answer::With(_) => {
+            (206, format!("bytes {}-{}/{total}", range.start, end - 1), body, body.len())
+        }
+        Answer::Trickle => (206, format!("bytes {}-{}/{total}", range.start, end - 1), body, 0),
         Answer::Status(status) => (status, String::new(), &body[..0], 0),
         Answer::Whole => (200, String::new(), file, file.len()),
         Answer::Break(sent) => (206, format!("bytes {}-{}/{total}", range.start, end - 1), body, sent),
@@ -84,8 +91,18 @@ async fn respond(
     if !content_range.is_empty() {
         head += &format!("Content-Range: {content_range}\r\n");
     }
+    if let Answer::With(header) = answer {
+        head += &format!("{header}\r\n");
+    }
     head += "Connection: close\r\n\r\n";
     connection.write_all(head.as_bytes()).await?;
+    if let Answer::Trickle = answer {
+        for byte in body {
+            connection.write_all(&[*byte]).await?;
+            connection.flush().await?;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
     connection.write_all(&body[..sent.min(body.len())]).await?;
     connection.shutdown().await
 }
@@ -97,7 +114,7 @@ fn run(test: impl AsyncFnOnce()) {
 }
 
 async fn open(url: &str) -> Result<HttpSource, SourceError> {
-    HttpSource::open_with_pause(url, Duration::from_millis(1)).await
+    HttpSource::open_with(url, HttpLimits::default().first_pause(Duration::from_millis(1))).await
 }
 
 #[test]
@@ -182,5 +199,57 @@ fn edges() {
         assert_eq!(asked.borrow().len(), 1, "neither needs the server");
         assert!(open("http://127.0.0.1:1/model.gguf").await.is_err());
         assert!(open("not a url").await.is_err());
+    });
+}
+
+/// A file may be replaced by another one of the same length: its tag or date tells.
+#[test]
+fn a_file_that_was_replaced_is_noticed() {
+    run(async || {
+        let file = vec![7; 1000];
+        let (old, new) = (Answer::With("ETag: \"one\""), Answer::With("ETag: \"two\""));
+        let (url, _) = serve(file.clone(), vec![old, old, new]).await;
+        let source = open(&url).await.unwrap();
+        assert_eq!(source.read(0..10).await.unwrap(), [7; 10]);
+        let error = source.read(10..20).await.unwrap_err();
+        assert_eq!(error.code(), "source.changed");
+        assert!(error.to_string().contains("its ETag was \"one\" and is now \"two\""), "{error}");
+
+        let date = |day| Answer::With(day);
+        let (monday, tuesday) =
+            ("Last-Modified: Mon, 02 Nov 2026 08:00:00 GMT", "Last-Modified: Tue, 03 Nov 2026 08:00:00 GMT");
+        let (url, _) = serve(file.clone(), vec![date(monday), date(tuesday)]).await;
+        let error = open(&url).await.unwrap().read(0..10).await.unwrap_err();
+        assert!(matches!(&error, SourceError::Replaced { what: "date", .. }), "{error}");
+
+        // Weak tags say nothing of bytes, and a server need not send what it sent before.
+        let weak = [Answer::With("ETag: W/\"one\""), Answer::With("ETag: W/\"two\""), Answer::Right];
+        let (url, _) = serve(file.clone(), weak.to_vec()).await;
+        let source = open(&url).await.unwrap();
+        source.read(0..10).await.unwrap();
+        source.read(10..20).await.unwrap();
+        // A changed file is noticed when a read goes on, too, and is not tried again.
+        let (url, asked) = serve(file, vec![Answer::Right, Answer::Break(5), Answer::Grown]).await;
+        assert_eq!(open(&url).await.unwrap().read(0..10).await.unwrap_err().code(), "source.changed");
+        assert_eq!(asked.borrow().len(), 3);
+    });
+}
+
+/// A server that sends a byte now and then is given up, whether it keeps its connection or breaks it each time.
+#[test]
+fn a_server_that_trickles_is_given_up() {
+    run(async || {
+        // A byte every five milliseconds at most, however slow this machine is.
+        let limits = HttpLimits::default().first_pause(Duration::from_millis(1));
+        let limits = limits.at_least(1000, Duration::from_millis(20));
+        let (url, asked) = serve(vec![7; 100_000], vec![Answer::Right, Answer::Trickle]).await;
+        let source = HttpSource::open_with(&url, limits).await.unwrap();
+        let error = source.read(0..100_000).await.unwrap_err();
+        assert_eq!(error.code(), "source.too_slow");
+        assert!(
+            matches!(&error, SourceError::TooSlow { bytes, least: 1000, .. } if *bytes < 1000),
+            "{error}"
+        );
+        assert_eq!(asked.borrow().len(), 2);
     });
 }

@@ -72,6 +72,7 @@ files! {
     /// A piece that fits a slot of some body.
     Fragment {
         Step => "shared/step.wgsl",
+        Finite => "shared/finite.wgsl",
         Reduce => "reduce/workgroup.wgsl",
         SubgroupReduce => "reduce/subgroup.wgsl",
         PartsWorkgroup => "reduce/parts_workgroup.wgsl",

@@ -1,6 +1,9 @@
 //! The pipelines made so far.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 #[cfg(not(target_family = "wasm"))]
 use std::{collections::HashSet, thread};
 
@@ -34,20 +37,26 @@ impl Pipeline {
     }
 }
 
-/// The pipelines made so far, and the layout of the step, which all of them share.
-#[derive(Debug)]
+/// A device's pipelines made so far, and the layout of the step, which all of them share. The self-test, every model on
+/// the device and clones of this share what was compiled.
+#[derive(Debug, Clone)]
 pub(crate) struct Pipelines {
     step: wgpu::BindGroupLayout,
-    made: RefCell<HashMap<KernelSpec, Pipeline>>,
+    made: Arc<Mutex<HashMap<KernelSpec, Pipeline>>>,
 }
 
 impl Pipelines {
-    pub(crate) fn new(gpu: &Gpu) -> Self {
+    pub(crate) fn new(device: &wgpu::Device) -> Self {
         let entries = [entry(0, Access::Uniform)];
         let label = Some("step");
         let descriptor = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };
-        let step = gpu.device.create_bind_group_layout(&descriptor);
-        Self { step, made: RefCell::default() }
+        let step = device.create_bind_group_layout(&descriptor);
+        Self { step, made: Arc::default() }
+    }
+
+    fn made(&self) -> MutexGuard<'_, HashMap<KernelSpec, Pipeline>> {
+        // An entry is written whole or not at all.
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bind group of a step, bound once for all dispatches.
@@ -68,7 +77,7 @@ impl Pipelines {
 
     /// The pipeline of a recipe, made when it is first asked for.
     pub(crate) fn get(&self, gpu: &Gpu, spec: &KernelSpec) -> Pipeline {
-        let mut made = self.made.borrow_mut();
+        let mut made = self.made();
         made.entry(spec.clone()).or_insert_with(|| make(&gpu.device, &self.step, spec)).clone()
     }
 
@@ -80,7 +89,7 @@ impl Pipelines {
     /// megabytes for each.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn prepare<'s>(&self, gpu: &Gpu, specs: impl Iterator<Item = &'s KernelSpec>) {
-        let mut made = self.made.borrow_mut();
+        let mut made = self.made();
         let missing: HashSet<&KernelSpec> = specs.filter(|spec| !made.contains_key(*spec)).collect();
         let missing: Vec<&KernelSpec> = missing.into_iter().collect();
         const MOST_THREADS: usize = 4;

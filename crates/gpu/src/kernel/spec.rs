@@ -27,9 +27,9 @@ pub struct KernelSpec {
 }
 
 impl KernelSpec {
-    /// A body alone. Every kernel knows its step.
+    /// A body alone. Every kernel knows its step, and how to keep what is not finite visible.
     pub fn new(body: Kernel) -> Self {
-        Self { body, fragments: vec![Fragment::Step], constants: Vec::new() }
+        Self { body, fragments: vec![Fragment::Step, Fragment::Finite], constants: Vec::new() }
     }
 
     /// With a fragment in one of the body's slots.

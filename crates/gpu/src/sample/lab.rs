@@ -31,7 +31,7 @@ pub struct SampleLab<'g> {
 impl<'g> SampleLab<'g> {
     /// For a vocabulary of this size.
     pub fn new(gpu: &'g Gpu, vocabulary: u32) -> Result<Self, GpuError> {
-        let pipelines = Pipelines::new(gpu);
+        let pipelines = gpu.pipelines().clone();
         let step = gpu.buffer("step", 16, wgpu::BufferUsages::UNIFORM);
         let step_group = pipelines.step_group(gpu, &step);
         let bytes = 4 * u64::from(vocabulary);

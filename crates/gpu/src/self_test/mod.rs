@@ -17,8 +17,8 @@ use std::{fmt, ops::RangeInclusive, rc::Rc};
 use rullama_gguf::Model;
 
 use crate::{
-    CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, MatrixTiles, ModelOptions, Sampling,
-    kernel::Pipelines, lab::SampleLab, lower::FEW_ROWS, matrices::MatrixUse,
+    CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, MatrixTiles, ModelOptions, Sampling, lab::SampleLab,
+    lower::FEW_ROWS, matrices::MatrixUse,
 };
 use cases::Case;
 
@@ -192,7 +192,6 @@ async fn judge(gpu: &Gpu) -> Result<Verdict, GpuError> {
 /// What plans compute.
 async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, GpuError> {
     let model = Rc::new(cases::model().await);
-    let pipelines = Rc::new(Pipelines::new(gpu));
     let mut results = Vec::new();
     for variant in variant.tested() {
         for case in cases::all() {
@@ -202,7 +201,7 @@ async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, Gp
                 }
                 _ => case.name.to_owned(),
             };
-            match steps(&case, variant, &pipelines, gpu, &model).await {
+            match steps(&case, variant, gpu, &model).await {
                 Ok(found) => results.extend(case.compare(&name, &found)),
                 // Kernels that cannot be made, or run, are as bad as those that compute something else.
                 Err(error @ (GpuError::Refused { .. } | GpuError::Unsupported { .. })) => {
@@ -221,16 +220,10 @@ async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, Gp
 }
 
 /// The rows of a case.
-async fn steps(
-    case: &Case,
-    variant: Variant,
-    pipelines: &Rc<Pipelines>,
-    gpu: &Gpu,
-    model: &Rc<Model>,
-) -> Result<Vec<f32>, GpuError> {
+async fn steps(case: &Case, variant: Variant, gpu: &Gpu, model: &Rc<Model>) -> Result<Vec<f32>, GpuError> {
     let options = ModelOptions::default().context(case.tokens()).cache(CacheFormat::F16);
-    let (pipelines, gpu, graph) = (pipelines.clone(), gpu.clone(), (case.graph)());
-    let loaded = GpuModel::load_as(variant, pipelines, gpu, model, graph, options, &mut |_, _| {}).await?;
+    let (gpu, graph) = (gpu.clone(), (case.graph)());
+    let loaded = GpuModel::load_as(variant, gpu, model, graph, options, &mut |_, _| {}).await?;
     let mut state = Rc::new(loaded).state()?;
     let mut found = Vec::new();
     let mut position = 0;

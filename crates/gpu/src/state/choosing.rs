@@ -53,9 +53,11 @@ impl GpuState {
             let size = self.write_ids(ids).await?;
             let mut choice = self.choose(size, false).await?;
             self.len += size.rows;
+            let tokens = self.len;
             // One chunk after another: a reply that is dropped should not leave the GPU busy for long.
-            let (_, buffer) = choice.words(&self.model.gpu).await?;
+            let (words, buffer) = choice.words(&self.model.gpu).await?;
             self.spare.push(buffer);
+            self.check_finite(bytemuck::cast_slice(&words), tokens)?;
         }
         let size = self.write_ids(last).await?;
         let choice = self.choose(size, true).await?;
@@ -69,7 +71,7 @@ impl GpuState {
     pub async fn next_token(&mut self) -> Result<u32, GpuError> {
         self.read_choice().await?;
         self.run_ahead().await?;
-        let cached = self.len() - self.choices.len();
+        let tokens = self.len() + 1 - self.choices.len();
         let choice = self.choices.front_mut();
         let choice = choice.ok_or(GpuError::Unsupported { operation: "a token after the last" })?;
         // Taken when it is there: whoever gives up waiting for it finds it the next time.
@@ -81,7 +83,7 @@ impl GpuState {
                 self.unread = self.host_reads().then_some(token);
                 Ok(token)
             }
-            [_, 1, ..] => Err(GpuError::NotANumber { cached }),
+            [_, 1, ..] => Err(self.not_finite(tokens)),
             _ => Err(GpuError::NothingLeft { vocabulary: self.model.vocabulary }),
         }
     }

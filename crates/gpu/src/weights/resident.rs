@@ -2,7 +2,7 @@
 
 use std::{ops::Range, thread};
 
-use rullama_gguf::{Model, ModelTensor};
+use rullama_gguf::{Format, Model, ModelTensor};
 
 use super::{
     Manifest, Packed, Residency,
@@ -258,6 +258,21 @@ fn pack_share(
     let mut converted = vec![0; rows * packing.bytes_per_row()];
     let failed = |source| GpuError::Format { tensor: tensor.name.to_owned(), source };
     packing.format.encode(&values, &mut converted).map_err(failed)?;
+    if packing.format == Format::Q8_0 {
+        keep_not_finite(&values, &mut converted);
+    }
     packing.pack_rows(&converted, planes);
     Ok(())
+}
+
+/// Makes the scale NaN of each block of Q8_0 that stands for an infinity or NaN. The format has neither, and encoding
+/// replaces them with ordinary numbers, which would hide that the weights are damaged.
+fn keep_not_finite(values: &[f32], blocks: &mut [u8]) {
+    const NAN: [u8; 2] = 0x7e00u16.to_le_bytes();
+    let (len, bytes) = (Format::Q8_0.block_len(), Format::Q8_0.block_bytes());
+    for (values, block) in values.chunks(len).zip(blocks.chunks_mut(bytes)) {
+        if values.iter().any(|value| !value.is_finite()) {
+            block[..2].copy_from_slice(&NAN);
+        }
+    }
 }

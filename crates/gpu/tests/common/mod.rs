@@ -2,7 +2,12 @@
 
 #![allow(dead_code, clippy::allow_attributes, reason = "no test needs all of it")]
 
-use std::{path::PathBuf, rc::Rc};
+use std::{
+    ops::Deref,
+    path::PathBuf,
+    rc::Rc,
+    sync::{Mutex, PoisonError},
+};
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{MemorySource, Model};
@@ -56,9 +61,57 @@ pub(crate) fn graph(model: &Model, outputs: Outputs) -> Graph {
     text(model, &Config::read(model).unwrap(), outputs).unwrap()
 }
 
-pub(crate) fn gpu(options: &GpuOptions) -> Gpu {
+/// Opens a GPU for one test alone: for tests that lose it, or that test the self-test.
+pub(crate) fn opened(options: &GpuOptions) -> Gpu {
     pollster::block_on(Gpu::open(options))
         .expect("these tests need an adapter; a software one such as lavapipe will do")
+}
+
+/// GPUs that no test is using, each with its options. A device keeps the pipelines that were compiled for it, so the
+/// tests of one process compile a kernel once for each thread, not once for each test.
+static IDLE: Mutex<Vec<(String, Gpu)>> = Mutex::new(Vec::new());
+
+/// A GPU on loan to one test. The next test with the same options gets it, unless this one panics.
+pub(crate) struct Lent {
+    options: String,
+    opened: Gpu,
+    /// The same, with the shards that the test wants.
+    gpu: Gpu,
+}
+
+impl Deref for Lent {
+    type Target = Gpu;
+
+    fn deref(&self) -> &Gpu {
+        &self.gpu
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let (options, gpu) = (std::mem::take(&mut self.options), self.opened.clone());
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push((options, gpu));
+        }
+    }
+}
+
+/// A GPU that other tests use before and after, one at a time. It is opened without the self-test, which has tests of its
+/// own; and shared by tests that split weights and tests that do not, since that changes no kernel.
+pub(crate) fn gpu(options: &GpuOptions) -> Lent {
+    let mut options = options.clone().without_self_test();
+    let largest_shard = options.largest_shard.take();
+    let key = format!("{options:?}");
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = idle.iter().position(|(options, _)| *options == key);
+    let found = found.map(|at| idle.swap_remove(at).1);
+    drop(idle);
+    let opened = found.unwrap_or_else(|| opened(&options));
+    let gpu = match largest_shard {
+        Some(bytes) => opened.clone().with_largest_shard(bytes),
+        None => opened.clone(),
+    };
+    Lent { options: key, opened, gpu }
 }
 
 pub(crate) fn load(gpu: &Gpu, model: &Rc<Model>, graph: Graph, options: &ModelOptions) -> Rc<GpuModel> {

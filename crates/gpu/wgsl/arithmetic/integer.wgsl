@@ -22,11 +22,13 @@ struct Chunk { bytes: Bytes, scales: vec4<f32> }
 // Stages four values of x. Eight lanes side by side have the eight words of a chunk: each packs its own, and then one
 // vector of words is brought together by each of six of them, because a part of a vector cannot be written alone.
 fn stage(row: u32, four: u32, here: bool, value: vec4<f32>) {
-    let size = abs(value);
-    var largest = max(max(size.x, size.y), max(size.z, size.w));
-    largest = max(largest, subgroupShuffleXor(largest, 1u));
-    largest = max(largest, subgroupShuffleXor(largest, 2u));
-    largest = max(largest, subgroupShuffleXor(largest, 4u));
+    // As bits, so that infinity and NaN are the largest: the chunk's scale, and with it every product, shows them.
+    let size = magnitude(value);
+    var bits = max(max(size.x, size.y), max(size.z, size.w));
+    bits = max(bits, subgroupShuffleXor(bits, 1u));
+    bits = max(bits, subgroupShuffleXor(bits, 2u));
+    bits = max(bits, subgroupShuffleXor(bits, 4u));
+    let largest = bitcast<f32>(bits);
     var half = value.x + value.y + value.z + value.w;
     half += subgroupShuffleXor(half, 1u);
     half += subgroupShuffleXor(half, 2u);

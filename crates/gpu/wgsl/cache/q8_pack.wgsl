@@ -1,5 +1,5 @@
 // q8, written: the largest magnitude of a group of 32 becomes ±127, and the scale is a half float. Values are rounded
-// to the scale as it is stored.
+// to the scale as it is stored. The scale of a group with an infinity or NaN is one, too.
 
 const GROUPS: u32 = HEAD_WIDTH / 32u;
 
@@ -13,11 +13,10 @@ fn prepare(lane: u32) {
     if lane < 2u * GROUPS {
         let row = lane / GROUPS;
         let quad = lane % GROUPS * 8u;
-        let first = max(max(abs(fresh(row, quad)), abs(fresh(row, quad + 1u))), abs(fresh(row, quad + 2u)));
-        let second = max(max(abs(fresh(row, quad + 3u)), abs(fresh(row, quad + 4u))), abs(fresh(row, quad + 5u)));
-        let largest = max(max(first, second), max(abs(fresh(row, quad + 6u)), abs(fresh(row, quad + 7u))));
-        let scale = max(max(largest.x, largest.y), max(largest.z, largest.w)) / 127.0;
-        scales[lane] = unpack2x16float(pack_halves(vec2<f32>(min(scale, 65504.0), 0.0))).x;
+        var size = magnitude(fresh(row, quad));
+        for (var i = 1u; i < 8u; i++) { size = max(size, magnitude(fresh(row, quad + i))); }
+        let scale = bitcast<f32>(max(max(size.x, size.y), max(size.z, size.w))) / 127.0;
+        scales[lane] = unpack2x16float(pack_halves(vec2<f32>(scale, 0.0))).x;
     }
     workgroupBarrier();
 }

@@ -28,9 +28,10 @@ fn store_head(is_value: bool, source: u32, head: u32) {
 
 // Stores 32 values as bytes and gives their scale, rounded to what a half float holds.
 fn store_group(is_value: bool, source: u32, words_at: u32) -> f32 {
-    var largest = 0.0;
-    for (var i = 0u; i < 32u; i++) { largest = max(largest, abs(fresh(is_value, source + i))); }
-    let scale = unpack2x16float(pack_halves(vec2<f32>(min(largest / 127.0, 65504.0), 0.0))).x;
+    // As bits: infinity and NaN are the largest, and the scale shows them.
+    var largest = 0u;
+    for (var i = 0u; i < 32u; i++) { largest = max(largest, bitcast<u32>(fresh(is_value, source + i)) & 0x7fffffffu); }
+    let scale = unpack2x16float(pack_halves(vec2<f32>(bitcast<f32>(largest) / 127.0, 0.0))).x;
     let inverse = select(1.0 / scale, 0.0, scale == 0.0);
     for (var word = 0u; word < 8u; word++) {
         var packed = 0u;

@@ -83,7 +83,7 @@ fn prepare(lane: u32, first_piece: u32, first_reader: bool) {
         if FOURS > 5u { squares += dot(p5.branch, p5.branch); }
         if FOURS > 6u { squares += dot(p6.branch, p6.branch); }
         if FOURS > 7u { squares += dot(p7.branch, p7.branch); }
-        branch_scale = inverseSqrt(workgroup_sum(squares, lane) / width + residual.branch_eps);
+        branch_scale = inverse_root(workgroup_sum(squares, lane) / width + residual.branch_eps);
     }
     var scale = 1.0;
     if SCALED == 1u { scale = vectors[residual.scale_at / 4u].x; }
@@ -121,7 +121,7 @@ fn prepare(lane: u32, first_piece: u32, first_reader: bool) {
         if FOURS > 5u { squares += dot(x5, x5); }
         if FOURS > 6u { squares += dot(x6, x6); }
         if FOURS > 7u { squares += dot(x7, x7); }
-        let norm = inverseSqrt(workgroup_sum(squares, lane) / width + residual.eps) * residual.factor;
+        let norm = inverse_root(workgroup_sum(squares, lane) / width + residual.eps) * residual.factor;
         x0 *= norm * p0.weight;
         if FOURS > 1u { x1 *= norm * p1.weight; }
         if FOURS > 2u { x2 *= norm * p2.weight; }

@@ -124,7 +124,7 @@ fn load_values(share: Share, tile: u32, slice: u32, part: u32) -> Held {
 fn head_scale(team: u32) -> f32 {
     var square = 0.0;
     for (var i = 0u; i < TEAM / FOLD; i++) { square += squares[team * (TEAM / FOLD) + i]; }
-    return inverseSqrt(square / f32(HEAD_WIDTH) + params.eps);
+    return inverse_root(square / f32(HEAD_WIDTH) + params.eps);
 }
 
 // A piece of the query.

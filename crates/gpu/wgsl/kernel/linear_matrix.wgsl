@@ -42,9 +42,8 @@ struct Place {
 
 fn halves(values: vec4<f32>) -> vec4<f16> {
     let bounded = clamp(values, vec4<f32>(-LARGEST), vec4<f32>(LARGEST));
-    // What is not a number stays so, and is found out.
-    let magnitude = bitcast<vec4<u32>>(values) & vec4<u32>(0x7fffffffu);
-    return vec4<f16>(select(bounded, values, magnitude > vec4<u32>(0x7f800000u)));
+    // Infinity and NaN stay, so that they are found out.
+    return vec4<f16>(select(bounded, values, magnitude(values) >= vec4<u32>(0x7f800000u)));
 }
 
 // Brings a slab of x, quads side by side by lanes side by side.

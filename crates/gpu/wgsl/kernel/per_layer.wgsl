@@ -34,7 +34,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
         let value = projected[at + four] * params.before;
         squares += dot(value, value);
     }
-    let norm = inverseSqrt(workgroup_sum(squares, lane) / f32(params.group) + params.eps) * params.before;
+    let norm = inverse_root(workgroup_sum(squares, lane) / f32(params.group) + params.eps) * params.before;
     let words_in_group = GROUP / 4u;
     for (var four = lane; four < fours; four += LANES) {
         let word = workgroup.x * fours + four;

@@ -32,7 +32,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
             squares += dot(branches[i], branches[i]);
         }
     }
-    let branch_scale = inverseSqrt(workgroup_sum(squares, lane) / f32(params.width) + params.branch_eps);
+    let branch_scale = inverse_root(workgroup_sum(squares, lane) / f32(params.width) + params.branch_eps);
     squares = 0.0;
     for (var i = 0u; i < FOURS; i++) {
         let four = lane + i * LANES;
@@ -45,7 +45,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
         }
     }
     if NORMED {
-        let scale = inverseSqrt(workgroup_sum(squares, lane) / f32(params.width) + params.eps);
+        let scale = inverse_root(workgroup_sum(squares, lane) / f32(params.width) + params.eps);
         for (var i = 0u; i < FOURS; i++) {
             let four = lane + i * LANES;
             if four < fours { finish(at + four, branches[i] * scale * vectors[params.norm_at / 4u + four]); }

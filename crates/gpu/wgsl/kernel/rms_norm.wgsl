@@ -18,7 +18,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var i = lane; i < params.group; i += LANES) {
         squares += x[at + i] * x[at + i];
     }
-    let scale = inverseSqrt(workgroup_sum(squares, lane) / f32(params.group) + params.eps);
+    let scale = inverse_root(workgroup_sum(squares, lane) / f32(params.group) + params.eps);
     for (var i = lane; i < params.group; i += LANES) {
         var value = x[at + i] * scale;
         if WEIGHTED == 1u { value *= vectors[params.weight_at + i]; }

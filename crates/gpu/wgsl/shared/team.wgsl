@@ -17,5 +17,5 @@ fn team_scale(square: f32, lane: u32, eps: f32) -> f32 {
     let first = lane / TEAM * TEAM;
     var total = 0.0;
     for (var i = 0u; i < TEAM; i++) { total += squares[first + i]; }
-    return inverseSqrt(total / f32(HEAD_WIDTH) + eps);
+    return inverse_root(total / f32(HEAD_WIDTH) + eps);
 }

@@ -3,7 +3,7 @@
 use crate::common::{Loaded, argmax};
 use rullama_gemma::Outputs;
 use rullama_gguf::{Format, Writer};
-use rullama_graph::Graph;
+use rullama_graph::{Builder, CacheInfo, Graph, WeightInfo};
 use rullama_reference::{Caches, KvFormat, Matrix, ReferenceError, Row, Step, Watch, run};
 
 const MODELS: [&str; 4] = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
@@ -120,7 +120,7 @@ fn bad_steps_are_refused_and_leave_the_caches_alone() {
     assert!(matches!(refuse(short), ReferenceError::SoftWidth { found: 3, expected: 128 }));
     let bad = [f32::NAN; 128];
     let bad = Step { rows: vec![Row::Soft(&bad)], spans: Vec::new() };
-    assert!(matches!(refuse(bad), ReferenceError::NotFinite { value, row: 0 } if value == "embed_scaled"));
+    assert!(matches!(refuse(bad), ReferenceError::NotFinite { value, tokens: 3 } if value == "embed_scaled"));
 }
 
 /// Nothing held, so that every weight is read in pieces: the results are the same.
@@ -245,4 +245,30 @@ fn weights_that_are_no_numbers_are_noticed() {
         "{error}"
     );
     assert!(caches.is_empty());
+}
+
+/// A file may describe layers as wide as it likes. A step that no machine has memory for is refused before anything is
+/// allocated for it, and not a process that is aborted.
+#[test]
+fn a_step_that_there_is_no_memory_for_is_refused() {
+    let model = Loaded::open("micro-e2b-Q8_0");
+    let builder = Builder::new();
+    let table = builder.weight(WeightInfo::matrix("token_embd.weight", 128, 2048));
+    let x = builder.embed(table, 1.0, Default::default());
+    for layer in 0..1024 {
+        let wide = builder.weight(WeightInfo::matrix("blk.0.attn_k.weight", 128, 1 << 24));
+        let cache = CacheInfo { layer, kv_heads: 256, head_width: 65_536, window: None };
+        let k = x.linear(wide);
+        k.store_kv(k, builder.cache(cache));
+    }
+    let graph = builder.finish(x.last_row());
+    let mut caches = Caches::new(&graph, KvFormat::F32);
+    // 128 GiB of keys and values for each token.
+    let ids = vec![5; 2048];
+    let step = Step::tokens(&ids);
+    let error = pollster::block_on(run(&graph, &model.weights, &mut caches, &step, &mut ())).unwrap_err();
+    assert_eq!(error.code(), "memory.exhausted");
+    let refused =
+        matches!(error, ReferenceError::OutOfMemory { rows: 2048, cached: 0, bytes } if bytes > 1 << 48);
+    assert!(refused, "{error}");
 }

@@ -88,7 +88,7 @@ function adapterCard({ name, fallback, features, limits }: AdapterFacts): HTMLEl
 
 function engineCard(engine: Engine): HTMLElement {
   const { info } = engine;
-  const { gpu, memory, fallbacks, conversions } = info;
+  const { gpu, memory, fallbacks, warnings, conversions } = info;
   const sound = fallbacks.length === 0;
   return make(
     "div",
@@ -100,6 +100,8 @@ function engineCard(engine: Engine): HTMLElement {
       sound ? "The self-test passed: every kernel calculates as it should." : "The self-test found wrong results; these are done in a safer way:",
     ),
     !sound && make("ul", {}, ...fallbacks.map((fallback) => make("li", {}, fallback))),
+    warnings.length > 0 && make("p", { class: "verdict fair" }, "The model's file is not quite as expected:"),
+    warnings.length > 0 && make("ul", {}, ...warnings.map((warning) => make("li", {}, warning))),
     facts(
       ["Model", info.name],
       ["Architecture", info.architecture],

@@ -169,7 +169,7 @@ class InlineParser {
     if (close === undefined || this.#text[close + 1] !== "(") {
       return false;
     }
-    const target = /^\(\s*(?:<([^<>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+(?:"[^"\n]*"|'[^'\n]*'))?\s*\)/.exec(
+    const target = /^\(\s*(?!\s)(?:<([^<>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+(?!\s)(?:"[^"\n]*"|'[^'\n]*'))?\s*\)/.exec(
       this.#text.slice(close + 1, close + 2100),
     );
     if (!target) {
@@ -218,14 +218,17 @@ class InlineParser {
     const found = /^https?:\/\/[^\s<>"`]{1,2000}/.exec(this.#text.slice(this.#at, this.#at + 2020));
     let text = found?.[0] ?? "";
     // The sentence's own signs are not part of the address, nor is a bracket that was opened before it.
-    for (;;) {
-      const last = text.at(-1) ?? "";
-      const unbalanced = last === ")" && text.split(")").length > text.split("(").length;
-      if (!/[.,;:!?'*_~\]]/.test(last) && !unbalanced) {
+    let unopened = text.split(")").length - text.split("(").length;
+    let end = text.length;
+    for (; end > 0; end--) {
+      const last = text[end - 1] as string;
+      if (last === ")" && unopened > 0) {
+        unopened -= 1;
+      } else if (!/[.,;:!?'*_~\]]/.test(last)) {
         break;
       }
-      text = text.slice(0, -1);
     }
+    text = text.slice(0, end);
     const href = safeAddress(text);
     if (href === undefined || /^https?:\/*$/.test(text)) {
       return this.#literal(1);

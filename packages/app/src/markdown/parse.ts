@@ -7,11 +7,14 @@ import { parseInline } from "./inline";
 import { parseTable } from "./table";
 import type { Block, ListItem, TopBlock } from "./types";
 
-const FENCE = /^\s*(`{3,}|~{3,})([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
+// These are given lines of any length, written by a model that repeats what it read. So no two neighbouring quantifiers may take the
+// same characters: the engine would try every way to divide a long run between them.
+const FENCE = /^\s*(`{3,}|~{3,}(?!~))([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+([^ \t].*)?)?$/s;
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
-const QUOTE = /^ {0,3}> ?(.*)$/;
-const ITEM = /^([ \t]*)([-*+]|\d{1,9}[.)])(?:([ \t]+)(.*))?$/;
+const QUOTE = /^ {0,3}> ?(.*)$/s;
+const ITEM = /^([ \t]*)([-*+]|\d{1,9}[.)])(?:([ \t]+)([^ \t].*)?)?$/s;
+const BOX = /^\[([ xX])\][ \t]+([^ \t].*)?$/s;
 
 /** Quotes and lists within each other beyond this are text. */
 const DEEPEST = 12;
@@ -214,11 +217,11 @@ function isSibling(line: string, first: Marker): boolean {
 }
 
 function readItem(lines: string[], depth: number): ListItem {
-  const box = /^\[([ xX])\][ \t]+(.*)$/.exec(lines[0] ?? "");
+  const box = BOX.exec(lines[0] ?? "");
   if (!box) {
     return { blocks: parseBlocks(lines, depth + 1) };
   }
-  return { blocks: parseBlocks([box[2] as string, ...lines.slice(1)], depth + 1), ticked: box[1] !== " " };
+  return { blocks: parseBlocks([box[2] ?? "", ...lines.slice(1)], depth + 1), ticked: box[1] !== " " };
 }
 
 function readParagraph(lines: readonly string[], at: number, depth: number): Read {

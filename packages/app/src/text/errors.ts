@@ -130,6 +130,11 @@ const TOLD: Readonly<Record<string, Told>> = {
     text: "Only models of the Gemma 4 family do, and something about this one does not match.",
     step: "models",
   },
+  "model.not_finite": {
+    title: "The model's numbers are unusable",
+    text: "It computed a number that is infinite or none at all. Its file is most likely damaged: download it again, or use another file of the same model.",
+    step: "models",
+  },
   format: {
     title: "An unknown format of weights",
     text: "The file uses a quantisation that this version does not know. Another file of the same model may work.",
@@ -164,6 +169,7 @@ const TOLD: Readonly<Record<string, Told>> = {
     step: "models",
   },
   "source.changed": { title: "The file changed", text: "It became another one while it was being read. Try again.", step: "retry" },
+  "source.too_slow": { title: "The server is too slow", text: "Almost nothing comes from it. Try again later, or use another address of the same file.", step: "retry" },
   "source.truncated": { title: "The file ends too early", text: "Less came than was announced. Try again.", step: "retry" },
   "source.io": {
     title: "The file cannot be read any more",

@@ -243,7 +243,17 @@ export async function reports(checks, browser, rullama) {
     // Whatever the page had to send, it has sent before this.
     await page.evaluate(() => fetch("api/models"));
     equal(await rullama.logs("load"), [], "unasked");
-    await app.go("?report#/models");
+    // A link only makes the app ask. Until the user allows it, nothing is sent and nothing is stored.
+    const stored = () => page.evaluate(() => JSON.parse(localStorage.getItem("rullama.settings") ?? "{}").report ?? false);
+    for (const answer of ["Not now", "Allow"]) {
+      await app.go("?report#/models");
+      await page.waitForSelector("dialog.report-question");
+      equal([await stored(), await page.evaluate(() => location.search)], [false, ""], "before the answer");
+      equal(await rullama.logs("load"), [], "before the answer");
+      await page.click(`dialog.report-question >> text=${answer}`);
+      await page.waitForFunction(() => !document.querySelector("dialog.report-question"));
+      equal(await stored(), answer === "Allow", `after “${answer}”`);
+    }
     await page.click('[aria-label="Settings"]');
     assert(await page.locator('[data-setting="report"]').isVisible(), "no setting");
     assert(await page.evaluate(() => document.querySelector('[data-setting="report"]').checked), "not switched on");
@@ -255,6 +265,15 @@ export async function reports(checks, browser, rullama) {
       return sent;
     });
     assert(/^(network|source)\.\w+: .*none\.gguf/.test(logs[0].text), logs[0].text);
+    // Switched off again, errors stay here.
+    await page.click('[aria-label="Settings"]');
+    await page.click('[data-setting="report"]');
+    await app.leaveDialog();
+    equal(await stored(), false, "after switching it off");
+    await app.reload();
+    await fail();
+    await page.evaluate(() => fetch("api/models"));
+    equal((await rullama.logs("load")).length, 1, "reports after switching it off");
   });
   await app.close();
 }

@@ -1,3 +1,5 @@
+// First, so that V8 counts the blocks of what follows.
+import { countWork } from "./work";
 import { describe, expect, test } from "vitest";
 import { safeAddress } from "../../src/markdown/address";
 import { parse } from "../../src/markdown/parse";
@@ -17,27 +19,33 @@ function html(text: string): string {
 /** Twice the text is twice the work where it grows evenly, four times where it grows with the square. */
 const TOO_MUCH = 3;
 
-/**
- * How much more work twice the text is, at its best of some tries: the processor's time in this process, which other work on
- * the machine does not lengthen much.
- */
+/** Patterns that may be given lines of any length. None has two quantifiers that could share characters, so none backtracks far. */
+const LINEAR_PATTERNS = new Set([
+  "\\r\\n?",
+  "`+",
+  "\\s+",
+  "^ {0,3}(#{1,6})(?:[ \\t]+([^ \\t].*)?)?$",
+  "^ {0,3}(?:(?:\\*[ \\t]*){3,}|(?:-[ \\t]*){3,}|(?:_[ \\t]*){3,})$",
+  "^\\s*(`{3,}|~{3,}(?!~))([^`]*)$",
+  "^ {0,3}> ?(.*)$",
+  "^([ \\t]*)([-*+]|\\d{1,9}[.)])(?:([ \\t]+)([^ \\t].*)?)?$",
+  "^\\[([ xX])\\][ \\t]+([^ \\t].*)?$",
+  "^:?-+:?$",
+  "^\\|",
+]);
+
+const SOURCES = ["/src/markdown/", "/unit/markdown.test.ts"];
+
+/** How much more work twice the text is. */
 function growth(make: (count: number) => string, work: (text: string) => unknown = html): number {
-  const count = 10_000;
-  const [once, twice] = [make(count), make(2 * count)];
-  const spent = (text: string) => {
-    const before = process.cpuUsage();
-    work(text);
-    const { user, system } = process.cpuUsage(before);
-    return user + system;
-  };
-  // The first run makes what later ones find.
-  work(once);
-  let best = Number.POSITIVE_INFINITY;
-  for (let attempt = 0; attempt < 5 && best >= TOO_MUCH; attempt++) {
-    const least = (text: string) => Math.min(spent(text), spent(text), spent(text));
-    best = Math.min(best, least(twice) / least(once));
-  }
-  return best;
+  const count = 4000;
+  const [once, twice] = [count, 2 * count].map((size) => {
+    const text = make(size);
+    const { steps, patterns } = countWork(SOURCES, () => work(text));
+    expect([...patterns].filter((pattern) => !LINEAR_PATTERNS.has(pattern))).toEqual([]);
+    return steps;
+  }) as [number, number];
+  return twice / once;
 }
 
 describe("blocks", () => {
@@ -166,19 +174,33 @@ describe("hostile text", () => {
     ["lines", (count) => "a\n".repeat(count)],
     ["addresses", (count) => "https://a.b/(((( ".repeat(count / 10)],
     ["link openings", (count) => "[a](".repeat(count / 4)],
+    ["closing brackets after addresses", (count) => `https://a.b/${")".repeat(1900)} `.repeat(count / 2000)],
+    ["spaces in a task", (count) => `- [ ] ${" ".repeat(count)}\u2028`],
+    ["spaces in link targets", (count) => `[a](${" ".repeat(1000)}`.repeat(count / 1000)],
+    ["tildes before a tick", (count) => `${"~".repeat(count)}\``],
+    ["spaces before an odd line break", (count) => `# ${" ".repeat(count)}\u2028\n- ${" ".repeat(count)}\u2028`],
   ])("%s: twice as many take about twice the work", (_, make) => {
     expect(growth(make)).toBeLessThan(TOO_MUCH);
   });
 
-  test("work that grows with the square is seen", () => {
-    const square = (text: string) => {
-      let found = 0;
-      for (let at = 0; at < text.length; at++) {
-        found += text.indexOf("b", at);
+  test.each<[string, (text: string) => unknown]>([
+    ["a method", (text) => [...text].map((_, at) => text.indexOf("b", at))],
+    ["a loop", (text) => {
+      let steps = 0;
+      for (let from = 0; from < text.length; from++) {
+        for (let at = from; at < text.length; at++) {
+          steps += 1;
+        }
       }
-      return found;
-    };
-    expect(growth((count) => "a".repeat(count), square)).toBeGreaterThan(TOO_MUCH);
+      return steps;
+    }],
+  ])("work of %s that grows with the square is seen", (_, square) => {
+    expect(growth((count) => "a".repeat(count / 10), square)).toBeGreaterThan(TOO_MUCH);
+  });
+
+  test("a pattern that is given a long text is seen", () => {
+    const { patterns } = countWork(SOURCES, () => /^a+b?$/.test("a".repeat(3000)));
+    expect([...patterns]).toEqual(["^a+b?$"]);
   });
 });
 

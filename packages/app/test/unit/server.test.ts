@@ -1,7 +1,7 @@
 import type { EngineInfo } from "rullama";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { fullReport, shortReport, type Measured } from "../../src/device/report";
-import { Reporter } from "../../src/model/reports";
+import { Reporter, reportErrors } from "../../src/model/reports";
 import { LOG_BYTES, Server } from "../../src/model/server";
 import { explain } from "../../src/text/errors";
 
@@ -86,6 +86,59 @@ describe("reports of errors", () => {
       await Promise.resolve();
       expect(log).not.toHaveBeenCalled();
     }
+  });
+
+  /** The app opened at an address, with settings that remember what was stored, and a question that waits for its answer. */
+  const open = async (href: string, ours: boolean) => {
+    const replaceState = vi.fn();
+    vi.stubGlobal("location", new URL(href));
+    vi.stubGlobal("history", { state: null, replaceState });
+    const listeners = new Map<string, (event: unknown) => void>();
+    vi.stubGlobal("addEventListener", (type: string, listener: (event: unknown) => void) => listeners.set(type, listener));
+    const settings = { report: false };
+    const change = vi.fn((part: object) => void Object.assign(settings, part));
+    const log = vi.fn(async () => {});
+    let answer: (agrees: boolean) => void = () => {};
+    const ask = vi.fn(() => new Promise<boolean>((resolve) => (answer = resolve)));
+    const silent = { on: () => () => {} };
+    const parts = {
+      server: { ours, answered: Promise.resolve(), log },
+      preferences: { settings, change },
+      host: { changed: silent },
+      chat: { finished: silent },
+    };
+    reportErrors(parts as never, ask);
+    const settle = () => new Promise((resolve) => setTimeout(resolve));
+    await settle();
+    const fail = async () => {
+      listeners.get("error")?.({ error: new Error(`number ${log.mock.calls.length}`) });
+      await settle();
+    };
+    return { ask, change, log, replaceState, settings, fail, reply: (agrees: boolean) => (answer(agrees), settle()) };
+  };
+
+  test("a link only asks: nothing is sent or stored before the user allows it", async () => {
+    for (const agrees of [false, true]) {
+      const app = await open("https://example.org/folder/?report&x=1#/models", true);
+      expect(app.ask).toHaveBeenCalledTimes(1);
+      expect(app.replaceState).toHaveBeenCalledWith(null, "", new URL("https://example.org/folder/?x=1#/models"));
+      await app.fail();
+      expect([app.settings.report, app.change.mock.calls, app.log.mock.calls]).toEqual([false, [], []]);
+      await app.reply(agrees);
+      // What went wrong before the answer stays untold; what goes wrong after it is told if the user agreed.
+      expect([app.settings.report, app.log.mock.calls]).toEqual([agrees, []]);
+      await app.fail();
+      expect(app.log).toHaveBeenCalledTimes(agrees ? 1 : 0);
+      app.settings.report = false;
+      await app.fail();
+      expect(app.log).toHaveBeenCalledTimes(agrees ? 1 : 0);
+    }
+  });
+
+  test("a link asks nothing where nobody would get the reports, and no link asks nothing", async () => {
+    expect((await open("https://example.org/?report", false)).ask).not.toHaveBeenCalled();
+    const app = await open("https://example.org/#report", true);
+    expect([app.ask.mock.calls, app.replaceState.mock.calls]).toEqual([[], []]);
   });
 
   test("have the code and the facts, and are not repeated", async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { isWithin, RANGES } from "../../../npm/src/ranges";
 import { depths, summarise, ticks } from "../../src/device/statistics";
 import { stageFacts, type Stage, type StageName } from "../../src/model/stages";
 import { outdated, route } from "../../src/offline/routes";
@@ -124,11 +125,11 @@ describe("what errors say", () => {
   // Every code of the package, as its sources name them.
   const CODES = [
     ...["device.unavailable", "device.lost", "device.refused", "device.unreliable", "memory.exhausted", "memory.too_large"],
-    ...["model.unsupported", "model.missing_tensor", "model.wrong_shape", "model.invalid", "context.overflow", "context.too_large"],
+    ...["model.unsupported", "model.missing_tensor", "model.wrong_shape", "model.invalid", "model.unexpected_tensor", "model.not_finite", "context.overflow", "context.too_large"],
     ...["gguf.not_gguf", "gguf.version", "gguf.truncated", "gguf.malformed", "gguf.split", "format.unknown", "format.removed"],
     ...["metadata.missing", "metadata.type", "tokenizer.vocabulary", "tokenizer.unsupported", "chat.invalid_json", "input.empty"],
     ...["option.unknown", "option.out_of_range", "sample.not_finite", "source.status", "source.connection", "source.range_ignored"],
-    ...["source.changed", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
+    ...["source.changed", "source.too_slow", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
     ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "source.content_range"],
     ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid", "report.refused"],
   ];
@@ -211,6 +212,22 @@ describe("settings", () => {
     const chosen = { ...DEFAULTS, context: 4096 };
     expect(restoreSettings(storedSettings(chosen))).toEqual(chosen);
     expect(restoreSettings(storedSettings(DEFAULTS))).toEqual(DEFAULTS);
+  });
+
+  test("whatever a field takes, the engine takes", () => {
+    const names = { temperature: "temperature", topK: "top_k", topP: "top_p", minP: "min_p", repeatPenalty: "repeat_penalty", seed: "seed", maxTokens: "max_tokens", context: "context" } as const;
+    for (const { name, least, most, whole } of FIELDS) {
+      const range = RANGES[names[name]];
+      expect([isWithin(range, least), isWithin(range, most), whole], name).toEqual([true, true, range.whole]);
+    }
+    // And what is stored or typed beyond that never reaches it.
+    for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -1e300, 1e300]) {
+      const settings = readSettings(Object.fromEntries(FIELDS.map(({ name }) => [name, value])));
+      for (const { name } of FIELDS) {
+        const kept = settings[name];
+        expect(kept === null || isWithin(RANGES[names[name]], kept), `${name}: ${value} became ${kept}`).toBe(true);
+      }
+    }
   });
 
   test("every default fits its field", () => {

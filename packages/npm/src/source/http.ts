@@ -2,12 +2,12 @@
 //
 // Downloads of gigabytes meet broken connections, so a read that breaks is continued where it stopped, after a pause that
 // doubles each time. What cannot be mended by trying again is said at once: a server that ignores ranges, a range other
-// than the one asked for, a file that changed.
+// than the one asked for, a file that changed. A server that sends a byte now and then is given up.
 
 import { RullamaError } from "../errors.js";
 import { bytesSource, checkRange } from "./memory.js";
 import type { ByteSource } from "./types.js";
-import { contentRange, count, discard, isPassing, isStrong, totalOf, Watch } from "./wire.js";
+import { contentRange, count, discard, isPassing, isStrong, Pace, totalOf, Watch } from "./wire.js";
 
 export interface HttpOptions {
   /** Ends what is under way. */
@@ -22,6 +22,12 @@ export interface HttpOptions {
   firstPause?: number;
   /** A connection that is silent for so many milliseconds counts as broken. */
   silence?: number;
+  /** The fewest bytes that must arrive in each window of a read. Time between requests does not count. */
+  leastBytes?: number;
+  /** Milliseconds of such a window. */
+  window?: number;
+  /** What tells the time in milliseconds, for tests. */
+  now?: () => number;
   /** The largest file that is read whole from a server that ignores ranges. */
   largestWhole?: number;
 }
@@ -30,6 +36,8 @@ export interface HttpOptions {
 const ATTEMPTS = 5;
 const FIRST_PAUSE = 250;
 const SILENCE = 30_000;
+const LEAST_BYTES = 64 << 10;
+const WINDOW = 60_000;
 const LARGEST_WHOLE = 64 << 20;
 
 /** Asks the server for the first bytes, learns the length of the file from its answer, and reads ranges from then on. */
@@ -152,7 +160,7 @@ class Server {
     }
     const parts: Uint8Array[] = [];
     let length = 0;
-    for await (const chunk of this.#chunks(response, watch)) {
+    for await (const chunk of this.#chunks(response, watch, this.#pace())) {
       parts.push(chunk);
       length += chunk.byteLength;
       if (length > limit) {
@@ -176,10 +184,11 @@ class Server {
   async read(offset: number, length: number, total: number): Promise<Uint8Array> {
     const filling: Filling = { bytes: new Uint8Array(length), done: 0 };
     let retries = new Retries(this.#url, this.#options);
+    const pace = this.#pace();
     while (filling.done < length) {
       const before = filling.done;
       try {
-        await this.#readInto(filling, offset, total);
+        await this.#readInto(filling, offset, total, pace);
       } catch (error) {
         if (filling.done > before) {
           retries = new Retries(this.#url, this.#options);
@@ -191,11 +200,12 @@ class Server {
   }
 
   /** Fills in what one answer brings; of one that breaks off, as much as arrived. */
-  async #readInto(filling: Filling, offset: number, total: number): Promise<void> {
+  async #readInto(filling: Filling, offset: number, total: number, pace: Pace): Promise<void> {
     const { bytes, done } = filling;
     const first = offset + done;
     const last = offset + bytes.byteLength - 1;
     const watch = this.#watch();
+    pace.start();
     try {
       const response = await this.#request("GET", watch, { range: `bytes=${first}-${last}` });
       const expected = `bytes ${first}-${last}/${total}`;
@@ -220,7 +230,7 @@ class Server {
       if (response.status !== 206 || wrong) {
         throw this.#wrongRange(response, expected);
       }
-      for await (const chunk of this.#chunks(response, watch)) {
+      for await (const chunk of this.#chunks(response, watch, pace)) {
         if (filling.done + chunk.byteLength > bytes.byteLength) {
           throw this.#wrongRange(response, `${expected} and no more`);
         }
@@ -266,11 +276,12 @@ class Server {
     return response;
   }
 
-  async *#chunks(response: Response, watch: Watch): AsyncGenerator<Uint8Array> {
+  async *#chunks(response: Response, watch: Watch, pace: Pace): AsyncGenerator<Uint8Array> {
     const reader = response.body?.getReader();
     if (!reader) {
       return;
     }
+    let some = false;
     try {
       for (;;) {
         const { done, value } = await reader.read();
@@ -280,8 +291,14 @@ class Server {
         watch.alive();
         this.#options.onBytes?.(value.byteLength);
         yield value;
+        some = true;
+        this.#check(pace.add(value.byteLength));
       }
     } catch (error) {
+      // A server could send one byte before each failure, and be asked again forever.
+      if (some) {
+        this.#check(pace.add(0));
+      }
       throw this.#broken(error);
     } finally {
       // Nothing is lost when there is nothing left to cancel.
@@ -304,6 +321,18 @@ class Server {
   get #isElsewhere(): boolean {
     const here = (globalThis as { location?: { origin: string } }).location?.origin;
     return here !== undefined && here !== "null" && new URL(this.#url, here).origin !== here;
+  }
+
+  #pace(): Pace {
+    const { leastBytes = LEAST_BYTES, window = WINDOW, now = () => performance.now() } = this.#options;
+    return new Pace(leastBytes, window, now);
+  }
+
+  /** Gives up on a server that was found to be too slow. */
+  #check(slow: string | undefined): void {
+    if (slow) {
+      throw new RullamaError("source.too_slow", `\`${this.#url}\` is too slow: ${slow}`);
+    }
   }
 
   #watch(): Watch {

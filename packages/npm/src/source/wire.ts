@@ -42,6 +42,46 @@ export async function discard(response: { body: ReadableStream<Uint8Array> | nul
   await response.body?.cancel().catch(() => {});
 }
 
+/**
+ * How much arrives in how much time while one read waits for its server, over several requests if connections break. In each
+ * window of time a least number of bytes must arrive, so that no server can keep a read waiting forever.
+ */
+export class Pace {
+  readonly #least: number;
+  readonly #window: number;
+  readonly #now: () => number;
+  #since: number;
+  #spent = 0;
+  #bytes = 0;
+
+  constructor(least: number, window: number, now: () => number) {
+    this.#least = least;
+    this.#window = window;
+    this.#now = now;
+    this.#since = now();
+  }
+
+  /** A request begins: the time before it does not count. */
+  start(): void {
+    this.#since = this.#now();
+  }
+
+  /** Counts bytes that arrived. Once a window is over in which too few did, says so. */
+  add(bytes: number): string | undefined {
+    const now = this.#now();
+    this.#spent += now - this.#since;
+    this.#since = now;
+    this.#bytes += bytes;
+    if (this.#spent < this.#window) {
+      return undefined;
+    }
+    const [spent, arrived] = [this.#spent, this.#bytes];
+    [this.#spent, this.#bytes] = [0, 0];
+    const seconds = Math.round(spent / 1000);
+    return arrived < this.#least ? `it sent ${arrived} bytes in ${seconds} seconds; at least ${this.#least} were expected` : undefined;
+  }
+}
+
 /** Ends a request that has been silent for too long, from its first moment on, or that nobody wants any more. */
 export class Watch {
   readonly #controller = new AbortController();

@@ -48,6 +48,7 @@ async function matchesGoldens({ Engine, ModelStore }, asked, assert) {
   const engine = await Engine.load(await SOURCES[from ?? "url"](), options);
   const { info } = engine;
   assert.equal(info.fallbacks, []);
+  assert.equal(info.warnings, []);
   assert.equal(info.residency, residency ?? "gpu");
   assert(info.wasmMemory < 64 << 20, `${info.wasmMemory} bytes of wasm memory`);
   if (residency) {
@@ -220,6 +221,21 @@ export const tests = [
       await assert.fails(() => session.send("Hello").result(), "session.closed");
       await assert.fails(() => session.messages(), "session.closed");
       await engine.session().close();
+
+      // Replies without a seed differ, in one session and in several; each can be repeated with the seed that it tells.
+      const varied = { temperature: 3, topK: 0, topP: 1, maxTokens: 6, ignoreEos: true };
+      const other = engine.session();
+      const unseeded = [];
+      for (const from of [engine, engine, other]) unseeded.push(await from.generate("Hello", varied).result());
+      assert.equal(new Set(unseeded.map((one) => one.seed)).size, 3, "seeds");
+      assert(unseeded.every(({ seed }) => Number.isSafeInteger(seed) && seed > 0), JSON.stringify(unseeded.map((one) => one.seed)));
+      // Seeds of sessions that began at 0 would be those of every page.
+      const everyPage = Number(0x9e3779b97f4a7c15n & (2n ** 53n - 1n));
+      assert(unseeded.every(({ seed }) => seed !== everyPage), "a session began at 0");
+      for (const { seed, ids } of unseeded) {
+        assert.equal((await other.generate("Hello", { ...varied, seed }).result()).ids, ids);
+      }
+      await other.close();
 
       // A reply that is given up early stops computing, and the next one is not affected. How much was computed shows in how much
       // of the whole reply, given as a prompt, the engine has read already.

@@ -57,7 +57,7 @@ describe("a window's store", () => {
     const server = new FakeServer(CONTENT);
     const { window } = pair(server);
     const control = new AbortController();
-    server.onChunk = (sent) => { if (sent >= 3000) { control.abort(); return new Promise((resolve) => setTimeout(resolve, 50)); } };
+    server.onChunk = (sent) => { if (sent >= 3000) { control.abort(); return new Promise(() => {}); } };
     expect((await failure(window.download(URL_1, { signal: control.signal }))).code).toBe("cancelled");
     expect((await failure(window.verify("x", { signal: AbortSignal.abort() }))).code).toBe("cancelled");
     window.close();
@@ -78,10 +78,10 @@ describe("a window's store", () => {
 
   test("closing ends what is under way", async () => {
     const server = new FakeServer(CONTENT);
-    server.onChunk = () => new Promise(() => {});
+    const begun = new Promise<void>((resolve) => { server.onChunk = () => { resolve(); return new Promise(() => {}); }; });
     const { window } = pair(server);
     const download = failure(window.download(URL_1));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await begun;
     window.close();
     expect((await download).code).toBe("cancelled");
   });

@@ -1,6 +1,6 @@
 // What is kept: listing, reading, exporting, importing, deleting, verifying, repairing, and two tabs at once.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { MemoryLocks } from "../../src/store/locks.js";
 import { MemoryFiles } from "./memory-files.js";
 import { keyOf, keysIn, nameOfKey, nameOfUrl } from "../../src/store/names.js";
@@ -67,9 +67,10 @@ describe("reading", () => {
   test("remembers when it was last used", async () => {
     const { store } = await stored();
     const before = (await store.list())[0]!.usedAt;
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    const now = vi.spyOn(Date, "now").mockReturnValue(before + 1234);
     (await store.source(NAME)).close!();
-    expect((await store.list())[0]!.usedAt).toBeGreaterThan(before);
+    now.mockRestore();
+    expect((await store.list())[0]!.usedAt).toBe(before + 1234);
   });
 
   test("takes neither a missing nor a half file nor one cut short", async () => {
@@ -316,12 +317,20 @@ describe("two tabs", () => {
 
   test("fetch a file once, and both see how far it is", async () => {
     const server = new FakeServer(CONTENT);
-    server.onChunk = () => new Promise((resolve) => setTimeout(resolve, 60));
     const [one, two] = tabs(server);
     const seen: number[] = [];
+    let watched = () => {};
+    const inSight = new Promise<void>((resolve) => { watched = resolve; });
+    // The first half of the file comes at once; the rest waits until the other tab has seen some of it.
+    server.onChunk = (sent) => (sent >= CONTENT.length / 2 ? inSight : undefined);
     const both = await Promise.all([
       one.download(URL_1),
-      two.download(URL_1, { onProgress: ({ loaded }) => seen.push(loaded) }),
+      two.download(URL_1, {
+        onProgress: ({ loaded }) => {
+          seen.push(loaded);
+          if (loaded > 0) watched();
+        },
+      }),
     ]);
     expect(both[0]).toEqual(both[1]);
     expect(server.sent).toBe(CONTENT.length);
@@ -345,10 +354,12 @@ describe("two tabs", () => {
   test("waiting can be cancelled, and nothing is deleted under a writer", async () => {
     const server = new FakeServer(CONTENT);
     let go = () => {};
-    server.onChunk = () => new Promise<void>((resolve) => { go = resolve; });
+    const begun = new Promise<void>((resolve) => {
+      server.onChunk = () => { resolve(); return new Promise<void>((continued) => { go = continued; }); };
+    });
     const [one, two] = tabs(server);
     const first = one.download(URL_1);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await begun;
     expect((await failure(two.download(URL_1, { signal: AbortSignal.timeout(20) }))).code).toBe("cancelled");
     expect((await failure(two.delete(NAME))).code).toBe("storage.busy");
     expect((await failure(two.source(NAME))).code).toBe("storage.busy");

@@ -2,9 +2,10 @@
 
 import { expect, test } from "vitest";
 
-import { checkedIds, checkedOptions, checkedText, countFromOne, either, oneOf, optionsObject, yesOrNo } from "../../src/check.js";
+import { RANGES } from "../../src/ranges.js";
+import { checkedIds, checkedOptions, checkedText, either, oneOf, optionsObject, within, yesOrNo } from "../../src/check.js";
 
-const KNOWN = { context: countFromOne, kv: oneOf("f16", "q8"), store: either(yesOrNo, oneOf("all")) };
+const KNOWN = { context: within(RANGES.context), kv: oneOf("f16", "q8"), store: either(yesOrNo, oneOf("all")) };
 
 function code(work: () => unknown): unknown {
   try {
@@ -20,7 +21,7 @@ test("options are what they are called, or are refused by name", () => {
   expect(checkedOptions(given, KNOWN)).toBe(given);
   expect(checkedOptions(null, KNOWN)).toEqual({});
   expect(checkedOptions({ context: undefined }, KNOWN)).toEqual({ context: undefined });
-  expect(() => checkedOptions({ context: "5" }, KNOWN)).toThrow('option `context`: found "5"; expected a whole number above 0');
+  expect(() => checkedOptions({ context: "5" }, KNOWN)).toThrow('option `context`: found "5"; expected a whole number from 1 to 4294967295');
   expect(code(() => checkedOptions({ context: 0 }, KNOWN))).toBe("option.out_of_range");
   expect(code(() => checkedOptions({ context: "5" }, KNOWN))).toBe("option.wrong_type");
   expect(code(() => checkedOptions({ kv: "q4" }, KNOWN))).toBe("option.wrong_type");

@@ -1,7 +1,8 @@
 // What goes into the engine and what comes out of it, converted.
 
-import { expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 
+import { Model } from "../../src/compat.js";
 import { Completions, type CompletionChunk } from "../../src/completions.js";
 import { RullamaError } from "../../src/errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "../../src/names.js";
@@ -10,10 +11,75 @@ import { describe as describeSource, fileName, splitUrls } from "../../src/sourc
 import { passOnFeatures } from "../../src/subgroups.js";
 import type { ChatOptions, Delta, Message, ReplyResult } from "../../src/types.js";
 
+// The wasm module need not be built for these tests.
+vi.mock("../../src/runtime.js", () => ({ runtime: () => Promise.reject(new Error("no module")), onBroken: () => () => {} }));
+
 test("options have the engine's names, and unknown ones are left to it", () => {
   const options = { maxTokens: 5, topK: 1, stop: ["a"], signal: new AbortController().signal, seed: undefined };
   expect(JSON.parse(optionsJson(options))).toEqual({ max_tokens: 5, top_k: 1, stop: ["a"] });
   expect(JSON.parse(optionsJson({ top_p: 1, other: 2 } as never))).toEqual({ top_p: 1, other: 2 });
+});
+
+/** What a call throws. */
+function thrown(work: () => unknown): { code?: unknown; message?: unknown } {
+  try {
+    work();
+  } catch (error) {
+    return error as { code: unknown; message: unknown };
+  }
+  return {};
+}
+
+describe("numbers outside of their ranges are refused by the name that the program wrote", () => {
+  test.each<[string, unknown, string]>([
+    ["temperature", -1, "found -1; expected a finite number, 0 or above"],
+    ["temperature", Number.NaN, "found NaN; expected a finite number, 0 or above"],
+    ["temperature", Number.POSITIVE_INFINITY, "found Infinity; expected a finite number, 0 or above"],
+    ["temperature", 1e300, "found 1e+300; expected a finite number, 0 or above"],
+    ["topP", 2, "found 2; expected a number from 0 to 1"],
+    ["top_p", -0.1, "found -0.1; expected a number from 0 to 1"],
+    ["minP", 1.5, "found 1.5; expected a number from 0 to 1"],
+    ["typicalP", Number.NaN, "found NaN; expected a number from 0 to 1"],
+    ["repeatPenalty", 0, "found 0; expected a finite number above 0"],
+    ["frequencyPenalty", Number.NEGATIVE_INFINITY, "found -Infinity; expected a finite number"],
+    ["presencePenalty", Number.NaN, "found NaN; expected a finite number"],
+    ["repeatLastN", -2, "found -2; expected a whole number from -1 to 2147483647"],
+    ["topK", 0.5, "found 0.5; expected a whole number from -1 to 4294967295"],
+    ["maxTokens", -3, "found -3; expected a whole number from -2 to 4294967295"],
+    ["topLogprobs", 21, "found 21; expected a whole number from 0 to 20"],
+    ["seed", 2 ** 65, "found 36893488147419103000; expected a whole number from -9223372036854775808 to 18446744073709551615"],
+  ])("%s: %s", (name, value, message) => {
+    const error = thrown(() => optionsJson({ [name]: value }));
+    expect([error.code, error.message]).toEqual(["option.out_of_range", `option \`${name}\`: ${message}`]);
+  });
+
+  test("also within a bias, and by OpenAI's names", async () => {
+    expect(thrown(() => optionsJson({ logitBias: { 7: Number.NaN } })).message).toBe("option `logitBias[7]`: found NaN; expected a finite number");
+    expect(thrown(() => optionsJson({ logitBias: { 7: false, 8: -2.5 } }))).toEqual({});
+    expect(thrown(() => optionsJson({ topP: "1" } as never))).toMatchObject({ code: "option.wrong_type", message: "option `topP`: found a string; expected a number" });
+    for (const [name, value] of Object.entries({ top_p: 2, max_completion_tokens: -5, temperature: Number.NaN, seed: 0.5 })) {
+      const error = await completions().completions.create({ messages: [{ role: "user", content: "Hi" }], [name]: value }).catch((error: unknown) => error);
+      expect(error).toMatchObject({ code: "option.out_of_range" });
+      expect(String((error as Error).message)).toMatch(`option \`${name}\`: found ${value}; expected `);
+    }
+  });
+
+  test("also by the names of the earlier system", async () => {
+    for (const maxContext of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      const error = await Model.loadFromOpfs(() => new Uint8Array(), 1, maxContext).catch((error: unknown) => error);
+      expect(error).toMatchObject({ code: "option.out_of_range", message: `option \`maxContext\`: found ${maxContext}; expected a whole number from 1 to 4294967295` });
+    }
+  });
+
+  test("what Ollama gives a meaning is accepted", () => {
+    const options = { maxTokens: -2, repeatLastN: -1, topK: -1, seed: -1, temperature: 0, topP: 0, minP: 1 };
+    expect(JSON.parse(optionsJson(options))).toMatchObject({ max_tokens: -2, repeat_last_n: -1, top_k: -1, seed: -1 });
+    for (const seed of [0, -5, 7, 2 ** 53 - 1, -(2 ** 63)]) {
+      expect(JSON.parse(optionsJson({ seed }))).toEqual({ seed });
+    }
+    // The engine takes null for an option that is left out.
+    expect(JSON.parse(optionsJson({ topP: null } as never))).toEqual({ top_p: null });
+  });
 });
 
 test("messages survive the way there and back", () => {
@@ -92,6 +158,7 @@ const RESULT: ReplyResult = {
   toolCalls: [{ function: { index: 0, name: "f", arguments: { a: 1 } } }],
   ids: [1, 2, 3],
   finishReason: "stop",
+  seed: 7,
   usage: { promptTokens: 10, reusedTokens: 4, generatedTokens: 3 },
   timings: { promptMs: 2, generateMs: 4 },
 };

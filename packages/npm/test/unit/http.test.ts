@@ -162,6 +162,53 @@ describe("a connection that breaks", () => {
   });
 });
 
+describe("a server that trickles", () => {
+  /** Sends a byte a second, by a clock of its own, and breaks off after `each` bytes. */
+  function trickle(each: number) {
+    let time = 0;
+    const options = server((range, count) => {
+      if (!range || count === 0) {
+        return good(range);
+      }
+      let at = range[0];
+      const body = new ReadableStream({
+        pull(controller) {
+          if (at > range[1]) {
+            return controller.close();
+          }
+          time += 1000;
+          if (at - range[0] === each) {
+            return controller.error(new TypeError("network error"));
+          }
+          controller.enqueue(FILE.slice(at, ++at));
+        },
+      }, { highWaterMark: 0 });
+      const headers = { "content-range": `bytes ${range[0]}-${range[1]}/${FILE.length}` };
+      return new Response(body, { status: 206, headers });
+    });
+    return { ...options, now: () => time };
+  }
+
+  test.each([1000, 5, 1])("is given up, with a break after every %i bytes", async (each) => {
+    const options = trickle(each);
+    const source = await httpSource(URL, options);
+    const error = await failure(source.read(0, 1000));
+    expect(error.code).toBe("source.too_slow");
+    expect(error.message).toMatch(/sent \d+ bytes in 6\d seconds; at least 65536 were expected/);
+    expect(options.now()).toBeLessThan(65_000);
+  });
+
+  test("is waited for if the read is over soon", async () => {
+    const source = await httpSource(URL, trickle(1000));
+    expect(await source.read(0, 50)).toEqual(FILE.slice(0, 50));
+  });
+
+  test("is not one that is fast enough, however much there is to read", async () => {
+    const source = await httpSource(URL, { ...trickle(1000), leastBytes: 60 });
+    expect(await source.read(0, 1000)).toEqual(FILE);
+  });
+});
+
 describe("what trying again does not mend", () => {
   test("a file that is too large for a server without ranges", async () => {
     const whole = server(() => good(undefined));

@@ -3,10 +3,7 @@
 //! Small kernels decode whole rows, group by group and chunk by chunk. They are checked by naga, and run on
 //! whatever adapter the machine has; a machine without one fails.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
+use crate::common;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::weights::pack::{PACKED_FORMATS, Packing};

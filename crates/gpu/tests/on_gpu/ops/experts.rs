@@ -4,7 +4,7 @@ use rullama_gguf::Format;
 use rullama_gpu::GpuOptions;
 use rullama_graph::Tensor;
 
-use crate::case::{Case, Gpus, Maker};
+use super::case::{Case, Gpus, Maker};
 
 /// One more than fills a tile, and than the steps of each plan have; and the most.
 const STEPS: [usize; 5] = [8, 9, 17, 65, 512];

@@ -1,12 +1,9 @@
 //! The self-test passes where kernels are right, and where they are not, safer ones are taken.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
+use crate::common;
 use std::rc::Rc;
 
-use common::{apart, gpu, graph, step};
+use crate::common::{apart, gpu, graph, opened, step};
 use rullama_gemma::Outputs;
 use rullama_gpu::{Fallback, Gpu, GpuModel, GpuOptions, ModelOptions, self_test};
 
@@ -23,13 +20,13 @@ fn logits(model: &Rc<GpuModel>) -> Vec<f32> {
 
 /// What kernels without subgroups compute, on a GPU that nobody distrusts.
 fn expected() -> Vec<f32> {
-    logits(&load(&gpu(&GpuOptions::default().floor().without_self_test())))
+    logits(&load(&gpu(&GpuOptions::default().floor())))
 }
 
 #[test]
 fn kernels_answer_known_cases() {
     for options in [GpuOptions::default(), GpuOptions::default().floor()] {
-        let gpu = gpu(&options);
+        let gpu = opened(&options);
         let results = pollster::block_on(self_test(&gpu)).unwrap();
         for result in &results {
             assert!(result.passed, "{result}");
@@ -59,7 +56,7 @@ fn subgroups_that_are_not_what_they_seem_are_not_used() {
     let [_, lanes] = real.expect("this test needs an adapter with subgroups, as lavapipe is");
     let mut options = GpuOptions::default();
     options.pretended_subgroup = Some(2 * lanes);
-    let gpu = gpu(&options);
+    let gpu = opened(&options);
     let results = pollster::block_on(self_test(&gpu)).unwrap();
     let passed: Vec<_> = results.iter().filter(|result| result.passed).map(|result| &result.name).collect();
     assert!(passed.len() < results.len(), "{results:?}");
@@ -75,9 +72,9 @@ fn subgroups_that_are_not_what_they_seem_are_not_used() {
 
 #[test]
 fn fused_kernels_that_answer_wrongly_are_not_used() {
-    let mut options = GpuOptions::default();
+    let mut options = GpuOptions::default().floor();
     options.distrust_fused = true;
-    let gpu = gpu(&options);
+    let gpu = opened(&options);
     // What is planned is what is then loaded.
     let file = common::open("micro-e2b-F16");
     let graph = graph(&file, Outputs::Last);

@@ -4,7 +4,7 @@ use rullama_gguf::Format;
 use rullama_gpu::CacheFormat;
 use rullama_graph::{AttendShape, Cache, CacheInfo, Mask, Rope, Tensor};
 
-use crate::case::{Case, Gpus, Maker};
+use super::case::{Case, Gpus, Maker};
 
 const EPS: f32 = 1e-6;
 
@@ -73,7 +73,7 @@ const SHAPES: [[u32; 3]; 8] =
     [[4, 2, 32], [4, 1, 64], [8, 8, 32], [3, 1, 256], [6, 2, 96], [2, 1, 512], [8, 1, 24], [5, 1, 40]];
 
 /// Steps that are short, long, and of one row, within a window and beyond.
-const STEPS: [usize; 8] = [5, 1, 1, 40, 1, 9, 3, 1];
+const STEPS: [usize; 6] = [5, 1, 40, 1, 9, 1];
 
 fn check(gpus: &Gpus, layer: Layer, cache: CacheFormat) {
     let formats = if layer.head_width.is_multiple_of(32) { layer.formats } else { [Format::F16; 4] };
@@ -98,21 +98,25 @@ fn global_and_sliding() {
     let gpus = Gpus::one();
     for (index, [heads, kv_heads, head_width]) in SHAPES.into_iter().enumerate() {
         check(&gpus, Layer::new(heads, kv_heads, head_width, None), CacheFormat::F32);
-        let window = Some([16, 1, 50][index % 3]);
-        check(&gpus, Layer::new(heads, kv_heads, head_width, window), CacheFormat::F32);
+        // A window changes no kernel but those of attention, which have shapes enough in `crate::attention`.
+        if index % 2 == 0 {
+            let window = Some([16, 1, 50, 20][index / 2]);
+            check(&gpus, Layer::new(heads, kv_heads, head_width, window), CacheFormat::F32);
+        }
     }
 }
 
+/// That the kernels of attention compute the right thing with every way to keep a cache is tested in `crate::attention`,
+/// at many more sizes; here, that a plan uses them rightly.
 #[test]
 fn rounded_caches() {
     let gpus = Gpus::one();
     for cache in [CacheFormat::F16, CacheFormat::Q8] {
-        for [heads, kv_heads, head_width] in [[4, 2, 32], [2, 1, 256], [2, 1, 512]] {
-            for window in [None, Some(16)] {
-                check(&gpus, Layer::new(heads, kv_heads, head_width, window), cache);
-            }
-        }
+        check(&gpus, Layer::new(4, 2, 32, None), cache);
+        check(&gpus, Layer::new(4, 2, 32, Some(16)), cache);
     }
+    check(&gpus, Layer::new(2, 1, 512, None), CacheFormat::F16);
+    check(&gpus, Layer::new(2, 1, 256, Some(16)), CacheFormat::Q8);
     // A head that is no whole number of words in halves, and one too wide for the fast kernels.
     check(&gpus, Layer::new(2, 1, 20, None), CacheFormat::F16);
     check(&gpus, Layer::new(2, 1, 1024, None), CacheFormat::Q8);
@@ -121,15 +125,15 @@ fn rounded_caches() {
 /// Keys that serve as values, weights that cannot be stacked, and the last row alone.
 #[test]
 fn variants() {
-    let gpus = Gpus::both();
+    let (gpus, both) = (Gpus::one(), Gpus::both());
     let layer = Layer::new(4, 2, 32, Some(16));
     let (a, b) = (Format::Q8_0, Format::Q4_0);
-    for formats in [[a, a, a, b], [a, b, a, a], [b, a, a, a], [a, a, b, b], [Format::F16, a, b, a]] {
+    let stacks = [[a, a, a, b], [a, b, a, a], [b, a, a, a], [a, a, b, b], [Format::F16, a, b, a]];
+    for (index, formats) in stacks.into_iter().enumerate() {
         for keys_are_values in [false, true] {
-            for last in [false, true] {
-                let layer = Layer { keys_are_values, formats, last, ..layer };
-                check(&gpus, layer, CacheFormat::F32);
-            }
+            let last = keys_are_values == (index % 2 == 0);
+            let gpus = if index == 0 { &both } else { &gpus };
+            check(gpus, Layer { keys_are_values, formats, last, ..layer }, CacheFormat::F32);
         }
     }
 }
@@ -138,20 +142,18 @@ fn variants() {
 #[test]
 fn borrowed_caches() {
     let gpus = Gpus::one();
-    for window in [None, Some(16)] {
-        for last in [false, true] {
-            let donor = Layer::new(4, 1, 64, window);
-            let borrower = Layer { heads: 2, last, ..donor };
-            Case::new(format!("{borrower:?} of {donor:?}"), 33, |make| {
-                let x = make.input(96);
-                let (a, cache) = donor.forward(make, x, None);
-                let x = x + a.rms_norm(make.vector(96), EPS);
-                borrower.forward(make, x.rms_norm(make.vector(96), EPS), Some(cache)).0
-            })
-            .steps(&STEPS)
-            .within(2e-4)
-            .check(&gpus);
-        }
+    for (window, last) in [(None, true), (Some(16), false), (Some(16), true)] {
+        let donor = Layer::new(4, 1, 64, window);
+        let borrower = Layer { heads: 2, last, ..donor };
+        Case::new(format!("{borrower:?} of {donor:?}"), 33, |make| {
+            let x = make.input(96);
+            let (a, cache) = donor.forward(make, x, None);
+            let x = x + a.rms_norm(make.vector(96), EPS);
+            borrower.forward(make, x.rms_norm(make.vector(96), EPS), Some(cache)).0
+        })
+        .steps(&STEPS)
+        .within(2e-4)
+        .check(&gpus);
     }
 }
 

@@ -3,7 +3,7 @@
 use rullama_gguf::Format;
 use rullama_gpu::weights::pack::PACKED_FORMATS;
 
-use crate::case::{Case, Gpus};
+use super::case::{Case, Gpus};
 
 const WIDTHS: [u32; 6] = [32, 96, 288, 1056, 20, 100];
 const OUTPUTS: [u32; 4] = [1, 7, 33, 300];

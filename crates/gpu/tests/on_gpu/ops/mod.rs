@@ -10,11 +10,6 @@
 //! | `experts` | products of experts, of few rows and of many |
 //! | `patterns` | what is fused: pairs, sums, per-layer embeddings, experts; and layers put together at random |
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-#[path = "../common/mod.rs"]
-mod common;
-
 mod attention;
 mod case;
 mod experts;

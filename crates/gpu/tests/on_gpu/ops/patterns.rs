@@ -3,7 +3,7 @@
 use rullama_gguf::Format;
 use rullama_graph::Tensor;
 
-use crate::{
+use super::{
     attention::Layer,
     case::{Case, Gpus, Maker, Random},
 };
@@ -11,7 +11,7 @@ use crate::{
 const EPS: f32 = 1e-6;
 /// Of norms whose result is added to something: large enough to be seen.
 const BRANCH_EPS: f32 = 0.3;
-const STEPS: [usize; 6] = [1, 3, 8, 9, 70, 1];
+const STEPS: [usize; 5] = [1, 3, 9, 70, 1];
 
 fn check(gpus: &Gpus, name: &str, build: impl for<'g> Fn(&'g Maker) -> Tensor<'g>) {
     Case::new(name, 41, build).steps(&STEPS).within(2e-4).check(gpus);
@@ -126,8 +126,9 @@ fn down<'g>(make: &'g Maker, x: Tensor<'g>, format: Format, width: u32) -> Tenso
 #[test]
 fn products_in_pieces() {
     let gpus = Gpus::both();
+    // Only steps of one row are in pieces.
     let check = |name: &str, build: &dyn for<'g> Fn(&'g Maker) -> Tensor<'g>| {
-        Case::new(name, 41, build).steps(&[1, 2, 9, 1]).within(2e-4).check(&gpus);
+        Case::new(name, 41, build).steps(&[1, 2, 1]).within(2e-4).check(&gpus);
     };
     let reader = |make: &Maker, x: Tensor<'_>, rows| make.matrix(Format::Q8_0, x.width(), rows);
     // Pieces of 48 chunks and of 64; none where chunks cannot be cut evenly, or need not be cut.
@@ -206,8 +207,8 @@ fn attention_in_pieces() {
             let sum = x + answer.rms_norm(make.vector(96), BRANCH_EPS);
             sum.linear(make.matrix(Format::Q8_0, 96, 600))
         })
-        .steps(&[1, 66, 1, 200, 1])
-        .context(300)
+        .steps(&[1, 66, 1, 70, 1])
+        .context(160)
         .within(2e-3)
         .check(&gpus);
     }
@@ -263,8 +264,9 @@ fn experts() {
         (100, [4, 2, 40], [Format::F16, Format::BF16]),
         (32, [3, 3, 32], [Format::MXFP4, Format::IQ4_NL]),
     ];
-    for (width, sizes, formats) in cases {
-        for shared in [true, false] {
+    for (index, (width, sizes, formats)) in cases.into_iter().enumerate() {
+        // What is stored apart is another place to read from, and no other kernel.
+        for shared in [true, false].into_iter().take(if index < 2 { 2 } else { 1 }) {
             check(
                 &gpus,
                 &format!("experts {sizes:?} {width} {formats:?}, gate and up in one: {shared}"),
@@ -348,10 +350,10 @@ fn random_layers<'g>(make: &'g Maker, random: &mut Random) -> Tensor<'g> {
 
 #[test]
 fn random_layers_one() {
-    layers(100..108);
+    layers(100..103);
 }
 
 #[test]
 fn random_layers_two() {
-    layers(200..208);
+    layers(200..203);
 }

@@ -1,13 +1,10 @@
 //! Whole models on the GPU: every member of the family, on whatever adapter there is, against Hugging Face and the CPU
 //! reference.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
+use crate::common;
 use std::{collections::HashMap, rc::Rc};
 
-use common::{Reference, apart, argmax, generated, gpu, graph, load, open, read, step, testdata};
+use crate::common::{Reference, apart, argmax, generated, gpu, graph, load, open, read, step, testdata};
 use rullama_gemma::Outputs;
 use rullama_gguf::Model;
 use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Sampling};
@@ -108,13 +105,17 @@ fn check(file: &str, references: &str) {
             let apart = apart(&found[found.len() - expected.len()..], expected);
             assert!(apart <= LOGITS, "{place}, last rows: {apart} apart, {LOGITS} allowed");
         }
-        // Experts that change places with others change logits by more than rounding does.
-        if !file.contains("moe") {
+        // Experts that change places with others change logits by more than rounding does. Where a cache is longer than a
+        // window, `caches_are_rounded_as_the_references` looks.
+        if !file.contains("moe") && golden.ids.len() < 100 {
             let found = read(&mut rounded.state().unwrap(), &golden.ids, 512);
             compare_rows(&format!("{place}, f16 cache"), &golden, &found, ROUNDED_LOGITS, ROUNDED_MARGIN);
         }
-        let first = full.get(&format!("{}.greedy_logits_first4", golden.name));
-        continues(&place, &golden, &last, first.map_or(&[], |logits| logits));
+        // After a prompt that is one short step, and after one that is longer than every window.
+        if ["short", "long"].contains(&golden.name.as_str()) {
+            let first = full.get(&format!("{}.greedy_logits_first4", golden.name));
+            continues(&place, &golden, &last, first.map_or(&[], |logits| logits));
+        }
     }
     greedy_tokens(file, &model, &last);
 }
@@ -156,22 +157,16 @@ fn continues(place: &str, golden: &Golden, model: &Rc<GpuModel>, first: &[f32]) 
     assert_eq!(found, expected, "{place}: the continuation");
 }
 
-/// 64 tokens after a text that the model knows: step by step, and chosen on the GPU.
+/// 64 tokens after a text that the model knows, chosen on the GPU. What single steps compute, `continues` and `fusion` see.
 fn greedy_tokens(place: &str, model: &Rc<Model>, loaded: &Rc<GpuModel>) {
     const COUNT: usize = 64;
     let ids = [2, 610, 483, 716];
     let mut reference = Reference::new(model, graph(model, Outputs::Last), KvFormat::F32);
     let mut next = ids.to_vec();
-    let mut expected = Vec::new();
+    let mut expected: Vec<u32> = Vec::new();
     while expected.len() < COUNT {
         next = vec![argmax(&reference.step(&next))];
         expected.extend(&next);
-    }
-    let mut state = loaded.state().unwrap();
-    next = ids.to_vec();
-    for (index, &token) in expected.iter().enumerate() {
-        assert_eq!(argmax(&step(&mut state, &next)), token, "{place}, token {index}");
-        next = vec![token];
     }
     assert_eq!(generated(&mut loaded.state().unwrap(), &ids, COUNT), expected, "{place}");
 }
@@ -211,10 +206,11 @@ fn mixture_of_experts() {
     check("tiny-moe-Q4_K_M", "tiny-moe-Q4_K_M");
 }
 
-/// The structure of every released size, with random weights: logits, and 64 tokens of which each is the reference's where
+/// The structure of every released size, with random weights: logits, and tokens of which each is the reference's where
 /// that is in no doubt.
 #[test]
 fn every_size() {
+    const TOKENS: usize = 16;
     let gpu = gpu(&GpuOptions::default());
     for name in ["tiny-e2b", "tiny-e4b", "tiny-12b", "tiny-26b-a4b", "tiny-31b"] {
         let options = SynthOptions { mix: Mix::Q4_K_M, vocabulary: Some(512), ..SynthOptions::default() };
@@ -226,7 +222,7 @@ fn every_size() {
         let mut found = read(&mut state, &next[..9], 3);
         found.extend(read(&mut state, &next[9..], 512));
         let mut clear = 0;
-        for token in 0..=64 {
+        for token in 0..=TOKENS {
             let expected = reference.step(&next);
             let apart = apart(&found, &expected);
             assert!(apart <= LOGITS, "{name}, token {token}: {apart} apart");
@@ -241,7 +237,7 @@ fn every_size() {
             next = vec![best];
             found = step(&mut state, &next);
         }
-        assert!(clear > 50, "{name}: only {clear} tokens were clear");
+        assert!(2 * clear > TOKENS, "{name}: only {clear} tokens were clear");
     }
 }
 
@@ -256,32 +252,32 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 fn caches_are_rounded_as_the_references() {
     let gpu = gpu(&GpuOptions::default());
     let ids = &prompt()[..60];
-    for name in ["tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M"] {
-        let model = open(name);
-        let exact = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32).step(ids);
-        for (cache, format) in [(CacheFormat::F16, KvFormat::F16), (CacheFormat::Q8, KvFormat::Q8)] {
-            let expected = Reference::new(&model, graph(&model, Outputs::All), format).step(ids);
-            let mut state = loaded(&gpu, &model, Outputs::All, cache).state().unwrap();
-            let mut found = read(&mut state, &ids[..48], 32);
-            found.extend(read(&mut state, &ids[48..], 1));
-            let (rounding, error) = (distance(&exact, &expected), distance(&found, &expected));
-            // A value that f32 leaves on the other side of a step makes others cross theirs in the rows after it.
-            assert!(
-                error < 0.6 * rounding,
-                "{name}, {cache:?}: {error} apart, rounding itself is {rounding}"
-            );
-        }
+    // It has layers of both kinds, and some that read the caches of others.
+    let model = open("tiny-e2b-Q4_K_M");
+    let exact = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32).step(ids);
+    for (cache, format) in [(CacheFormat::F16, KvFormat::F16), (CacheFormat::Q8, KvFormat::Q8)] {
+        let expected = Reference::new(&model, graph(&model, Outputs::All), format).step(ids);
+        let mut state = loaded(&gpu, &model, Outputs::All, cache).state().unwrap();
+        let mut found = read(&mut state, &ids[..48], 32);
+        found.extend(read(&mut state, &ids[48..], 1));
+        let (rounding, error) = (distance(&exact, &expected), distance(&found, &expected));
+        // A value that f32 leaves on the other side of a step makes others cross theirs in the rows after it.
+        assert!(error < 0.6 * rounding, "{cache:?}: {error} apart, rounding itself is {rounding}");
     }
 }
 
 /// The whole engine, with the limits and features that WebGPU guarantees and no more; and without subgroups alone.
 #[test]
 fn the_floor_of_webgpu_is_enough() {
-    for options in [GpuOptions::default().floor(), GpuOptions::default().without_subgroups()] {
+    let (floor, without) = (GpuOptions::default().floor(), GpuOptions::default().without_subgroups());
+    // With the limits of the adapter, kernels have more workgroup memory than at the floor: one model shows that they work.
+    for (options, models) in
+        [(floor, &["tiny-moe-Q4_K_M", "micro-e2b-Q8_0"][..]), (without, &["micro-e2b-Q8_0"])]
+    {
         let gpu = gpu(&options);
         assert!(gpu.profile().subgroups.is_none());
         assert!(!options.floor || gpu.profile().largest_binding <= 128 << 20);
-        for name in ["tiny-moe-Q4_K_M", "micro-e2b-Q8_0"] {
+        for &name in models {
             let model = open(name);
             let ids = &prompt()[..40];
             let expected = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32).step(ids);

@@ -1,10 +1,7 @@
 //! Choosing tokens on the GPU, as far as it can be told without the sampler of the CPU. That both choose the same is
 //! tested beside that sampler, in the engine.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
+use crate::common::{self, Lent};
 use std::collections::HashMap;
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -13,7 +10,7 @@ use rullama_gpu::{
     lab::{Chosen, SampleLab},
 };
 
-fn gpu() -> Gpu {
+fn gpu() -> Lent {
     common::gpu(&GpuOptions::default().floor())
 }
 

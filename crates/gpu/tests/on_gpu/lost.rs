@@ -1,12 +1,8 @@
 //! A GPU that goes away is an error of whatever is asked of it next, and never a panic.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
 use std::rc::Rc;
 
-use common::{gpu, graph, open, try_load};
+use crate::common::{graph, open, opened, try_load};
 use rullama_gemma::Outputs;
 use rullama_gguf::Model;
 use rullama_gpu::{
@@ -17,7 +13,7 @@ use rullama_gpu::{
 const PROMPT: [u32; 4] = [2, 610, 483, 716];
 
 fn device() -> Gpu {
-    gpu(&GpuOptions::default().without_self_test())
+    opened(&GpuOptions::default().without_self_test())
 }
 
 fn file() -> Rc<Model> {

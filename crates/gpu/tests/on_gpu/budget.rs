@@ -1,21 +1,13 @@
 //! What does not fit is refused before it is read, and memory that runs out is an error like others.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
 use std::rc::Rc;
 
-use common::{graph, open, step, try_load};
+use crate::common::{gpu, graph, open, step, try_load};
 use rullama_gemma::Outputs;
 use rullama_gguf::{Format, Model, Writer};
 use rullama_gpu::{Bound, Budget, CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
 use rullama_graph::{AttendShape, Builder, CacheInfo, Graph, Mask, SoftRows, WeightInfo};
 use rullama_synth::Blank;
-
-fn gpu(options: &GpuOptions) -> Gpu {
-    common::gpu(&options.clone().without_self_test())
-}
 
 fn load(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> Result<GpuModel, GpuError> {
     try_load(gpu, model, graph(model, Outputs::Last), options)
@@ -165,13 +157,13 @@ fn large_table() -> (Rc<Model>, Graph) {
 #[test]
 #[cfg(target_os = "linux")]
 fn memory_that_runs_out_is_an_error() {
-    in_little_memory("sessions_until_memory_ends");
+    in_little_memory("budget::sessions_until_memory_ends");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn weights_leave_room_for_a_conversation() {
-    in_little_memory("a_table_that_leaves_no_room_for_the_conversation");
+    in_little_memory("budget::a_table_that_leaves_no_room_for_the_conversation");
 }
 
 /// Kilobytes that the process of a test may have.

@@ -1,12 +1,10 @@
 //! Weights that are not on the GPU as a whole: rows of tables and pages of experts give the same as all at once.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
 use std::{cell::Cell, ops::Range, rc::Rc};
 
-use common::{apart, from_bytes, generated, gpu, graph, load, open, read, step, testdata, try_load};
+use crate::common::{
+    Lent, apart, from_bytes, generated, gpu, graph, load, open, read, step, testdata, try_load,
+};
 use rullama_gemma::Outputs;
 use rullama_gguf::{ByteSource, MemorySource, Model, ReadFuture, SourceError};
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
@@ -17,8 +15,8 @@ const EXPERTS: &str = "tiny-moe-Q4_K_M";
 /// A model with a table for every layer.
 const TABLES: &str = "tiny-e2b-Q4_K_M";
 
-fn device() -> Gpu {
-    gpu(&GpuOptions::default().without_self_test())
+fn device() -> Lent {
+    gpu(&GpuOptions::default())
 }
 
 fn options() -> ModelOptions {
@@ -236,7 +234,7 @@ fn a_source_that_fails_loses_nothing() {
 /// Within WebGPU's floor, and with every operation a dispatch of its own.
 #[test]
 fn residencies_need_nothing_special() {
-    let gpu = gpu(&GpuOptions::default().floor().without_self_test());
+    let gpu = gpu(&GpuOptions::default().floor());
     let ids = prompt(20);
     for name in [TABLES, EXPERTS] {
         let model = open(name);

@@ -3,7 +3,7 @@
 use rullama_gguf::Format;
 use rullama_graph::{Rope, Tensor};
 
-use crate::case::{Case, Gpus, Maker};
+use super::case::{Case, Gpus, Maker};
 
 fn check(gpus: &Gpus, name: &str, build: impl for<'g> Fn(&'g Maker) -> Tensor<'g>) {
     Case::new(name, 21, build).steps(&[1, 2, 9, 70, 1]).check(gpus);

@@ -1,8 +1,7 @@
 //! Rows are grouped by their experts as a plain loop would group them.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-use rullama_gpu::{Experts, Gpu, GpuOptions, lab::Lab};
+use crate::common::gpu;
+use rullama_gpu::{Experts, GpuOptions, lab::Lab};
 
 /// No expert, or no pair.
 const NONE: u32 = u32::MAX;
@@ -75,7 +74,7 @@ fn check(lab: &Lab<'_>, experts: Experts, rows: u32, tile_rows: u32, choice: Cho
 
 #[test]
 fn rows_are_grouped() {
-    let gpu = pollster::block_on(Gpu::open(&GpuOptions::default().floor())).unwrap();
+    let gpu = gpu(&GpuOptions::default().floor());
     let lab = Lab::new(&gpu);
     for (count, used) in [(128, 8), (3, 3), (5, 1), (257, 2), (600, 4), (1, 1)] {
         let experts = Experts { count, used };

@@ -1,13 +1,10 @@
 //! The tiled linear computes what a plain loop over the decoded weights does.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
+use crate::common::{self, Lent};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Dialect, Experts, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
+    Dialect, Experts, Fragment, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
     lab::Lab,
     weights::pack::{PACKED_FORMATS, Packing},
 };
@@ -224,7 +221,7 @@ fn places_in_buffers_agree() {
 #[test]
 #[ignore = "needs a GPU with matrix units: run with --ignored where there is one"]
 fn matrices_agree() {
-    let gpu = pollster::block_on(Gpu::open(&GpuOptions::default())).unwrap();
+    let gpu = common::gpu(&GpuOptions::default());
     assert!(gpu.profile().matrices, "`{}` has no matrix units", gpu.profile().name);
     let lab = Lab::new(&gpu);
     for tiles in MatrixTiles::ALL {
@@ -259,8 +256,8 @@ fn matrices_agree() {
     }
 }
 
-fn gpu() -> Gpu {
-    pollster::block_on(Gpu::open(&GpuOptions::default().floor())).unwrap()
+fn gpu() -> Lent {
+    common::gpu(&GpuOptions::default().floor())
 }
 
 /// Those of the widths that rows of the format can have, made so if need be.

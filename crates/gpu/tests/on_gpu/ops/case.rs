@@ -3,12 +3,12 @@
 use std::{cell::RefCell, rc::Rc};
 
 use rullama_gguf::{Format, Model, Writer};
-use rullama_gpu::{CacheFormat, Gpu, GpuModel, GpuOptions, ModelOptions};
+use rullama_gpu::{CacheFormat, GpuModel, GpuOptions, ModelOptions};
 use rullama_graph::{Builder, Graph, SoftRows, Tensor, Weight, WeightInfo};
 use rullama_reference::KvFormat;
 use safetensors::SafeTensors;
 
-use crate::common::{Reference, from_bytes, gpu, load, step, testdata};
+use crate::common::{Lent, Reference, from_bytes, gpu, load, step, testdata};
 
 /// Tokens of every case.
 const VOCABULARY: u32 = 61;
@@ -235,9 +235,10 @@ pub(crate) struct Case<F> {
 }
 
 impl<F: for<'g> Fn(&'g Maker) -> Tensor<'g>> Case<F> {
-    /// With steps of the sizes that plans differ in, and what f32 allows after a product or two.
+    /// With steps of the sizes that plans differ in, and what f32 allows after a product or two. Every number of a few rows
+    /// has kernels of its own; `products` goes through these.
     pub(crate) fn new(name: impl Into<String>, seed: u64, build: F) -> Self {
-        let steps = vec![1, 2, 5, 8, 9, 33, 70, 1];
+        let steps = vec![1, 2, 9, 33, 70, 1];
         let (cache, context, tolerance) = (CacheFormat::F32, 256, 2e-5);
         Self { name: name.into(), seed, steps, cache, context, tolerance, converted: false, build }
     }
@@ -274,7 +275,8 @@ impl<F: for<'g> Fn(&'g Maker) -> Tensor<'g>> Case<F> {
         (maker, graph)
     }
 
-    /// Runs all steps on the CPU and, fused and not, on each GPU, and compares what comes out.
+    /// Runs all steps on the CPU and, fused and not, on the first GPU; on others, fused alone, because what is not fused uses
+    /// kernels that differ only in how lanes add up. Compares what comes out.
     pub(crate) fn check(&self, gpus: &Gpus) {
         let (maker, graph) = self.graph();
         let ids: Vec<u32> = {
@@ -296,9 +298,8 @@ impl<F: for<'g> Fn(&'g Maker) -> Tensor<'g>> Case<F> {
         let expected: Vec<_> = self.cut(&ids).map(|ids| reference.step(ids)).collect();
         let usual = usual(&expected.concat());
         let options = ModelOptions::default().context(self.context).cache(self.cache);
-        for (gpu, options) in
-            gpus.0.iter().flat_map(|gpu| [(gpu, options.clone()), (gpu, options.clone().unfused())])
-        {
+        let fused = gpus.0.iter().map(|gpu| (gpu, options.clone()));
+        for (gpu, options) in fused.chain([(&gpus.0[0], options.clone().unfused())]) {
             let loaded = load(gpu, &model, graph.clone(), &options);
             let mut state = loaded.state().unwrap();
             let mut position = 0;
@@ -381,7 +382,7 @@ fn usual(values: &[f32]) -> f32 {
 }
 
 /// What cases run on: the GPU as it is, and where it has subgroups, as if it had none.
-pub(crate) struct Gpus(Vec<Gpu>);
+pub(crate) struct Gpus(Vec<Lent>);
 
 impl Gpus {
     /// As it is, but for matrix units, which are not exact and have a test of their own.

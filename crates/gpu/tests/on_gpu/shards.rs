@@ -1,12 +1,8 @@
 //! Weights that are too large for one binding compute what whole ones do.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
 use std::rc::Rc;
 
-use common::{apart, gpu, graph, load, open, read};
+use crate::common::{apart, gpu, graph, load, open, read};
 use rullama_gemma::Outputs;
 use rullama_gpu::{CacheFormat, GpuModel, GpuOptions, ModelOptions};
 

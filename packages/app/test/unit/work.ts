@@ -1,0 +1,112 @@
+// Counts the work of a function, so that tests can tell linear growth from quadratic without a clock.
+//
+// Two counts are added: how often V8 entered each block of the watched files, by its own coverage counters, and how many characters
+// and elements the built-in methods went over. The product has no part in this and pays nothing for it.
+
+import { Session, type Profiler } from "node:inspector";
+
+/** What a pattern may be given at most, unless it is one of those that are known to be linear. */
+export const LONGEST_FOR_PATTERNS = 2100;
+
+export interface Work {
+  steps: number;
+  /** Patterns that were given more than {@link LONGEST_FOR_PATTERNS} characters. */
+  patterns: Set<string>;
+}
+
+const session = new Session();
+session.connect();
+post("Profiler.enable");
+// From here to the end of the process: V8 counts the blocks of functions that it compiles from now on, and of no others. So this module
+// is imported before those whose work is counted.
+post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
+
+/** Asks V8, which answers at once. */
+function post(method: string, parameters = {}): unknown {
+  let result: unknown;
+  session.post(method, parameters, (error, answer) => {
+    if (error) {
+      throw error;
+    }
+    result = answer;
+  });
+  return result;
+}
+
+/** Blocks that were entered in files whose address contains one of `files`, since this was last asked. */
+function takeBlocks(files: readonly string[]): number {
+  const { result } = post("Profiler.takePreciseCoverage") as Profiler.TakePreciseCoverageReturnType;
+  const watched = result.filter(({ url }) => files.some((file) => url.includes(file)));
+  const ranges = watched.flatMap(({ functions }) => functions).flatMap(({ ranges }) => ranges);
+  return ranges.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** The work of `run`, with the blocks of files whose address contains one of `files`. */
+export function countWork(files: readonly string[], run: () => unknown): Work {
+  const work: Work = { steps: 0, patterns: new Set() };
+  takeBlocks(files);
+  const restore = countMethods(work);
+  try {
+    run();
+  } finally {
+    restore();
+  }
+  const blocks = takeBlocks(files);
+  if (blocks === 0) {
+    throw new Error(`nothing of ${files.join(", ")} ran`);
+  }
+  work.steps += blocks;
+  return work;
+}
+
+type Method = (this: never, ...rest: never[]) => unknown;
+
+/** Adds what the built-in methods go over to `work`, until the function that it gives is called. */
+function countMethods(work: Work): () => void {
+  const undo: (() => void)[] = [];
+  const wrap = (prototype: object, name: string, weigh: (self: never, given: unknown[], result: unknown, before: number) => number) => {
+    const original = Reflect.get(prototype, name) as Method;
+    const counted = function (this: { lastIndex?: number }, ...given: never[]): unknown {
+      const before = this.lastIndex ?? 0;
+      const result = Reflect.apply(original, this, given);
+      work.steps += weigh(this as never, given, result, before);
+      return result;
+    };
+    Object.defineProperty(prototype, name, { value: counted, configurable: true, writable: true });
+    undo.push(() => Object.defineProperty(prototype, name, { value: original, configurable: true, writable: true }));
+  };
+
+  const indexOf = String.prototype.indexOf;
+  const whole = (self: string) => self.length;
+  for (const name of ["trim", "trimStart", "trimEnd", "split", "replace", "replaceAll"]) {
+    wrap(String.prototype, name, whole);
+  }
+  for (const name of ["slice", "repeat"]) {
+    wrap(String.prototype, name, (_self, _given, result) => (result as string).length);
+  }
+  for (const name of ["startsWith", "endsWith"]) {
+    wrap(String.prototype, name, (_self, [searched]) => String(searched).length);
+  }
+  for (const name of ["indexOf", "includes"]) {
+    wrap(String.prototype, name, (self: string, [searched, from = 0]) => {
+      const found = indexOf.call(self, String(searched), from as number);
+      return (found < 0 ? self.length : found) - (from as number);
+    });
+  }
+  for (const name of ["slice", "splice", "concat"]) {
+    wrap(Array.prototype, name, (_self, _given, result) => (result as unknown[]).length);
+  }
+  wrap(Array.prototype, "join", (self: unknown[]) => self.length);
+  // Every use of a pattern comes through here, also those of strings' methods.
+  wrap(RegExp.prototype, "exec", (self: RegExp, [subject], result, before) => {
+    const text = String(subject);
+    const found = result as RegExpExecArray | null;
+    const end = found ? found.index + found[0].length : self.sticky ? before + 1 : text.length;
+    const went = self.sticky || self.global ? end - before : text.length;
+    if (text.length > LONGEST_FOR_PATTERNS) {
+      work.patterns.add(self.source);
+    }
+    return went;
+  });
+  return () => undo.reverse().forEach((again) => again());
+}
