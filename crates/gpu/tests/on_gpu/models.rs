@@ -288,7 +288,9 @@ fn the_floor_of_webgpu_is_enough() {
             found.extend(read(&mut state, &ids[37..], 1));
             let apart = apart(&found, &expected);
             assert!(apart < LOGITS, "{name}: {apart} apart");
-            greedy_tokens(name, &model, &loaded(&gpu, &model, Outputs::Last, CacheFormat::F32));
+            if name == "micro-e2b-Q8_0" {
+                greedy_tokens(name, &model, &loaded(&gpu, &model, Outputs::Last, CacheFormat::F32));
+            }
         }
     }
 }
