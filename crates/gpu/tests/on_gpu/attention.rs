@@ -490,26 +490,21 @@ fn a_row_of_a_global_layer() {
 #[test]
 fn a_row_of_a_sliding_layer() {
     with_and_without_subgroups(|lab, subgroup| {
-        // Every way to keep a cache, with keys and values of its own and without; other shapes with one of these each.
-        for (index, (shape, window, position)) in [
-            ([8, 1, 256], 512, 600),
-            ([8, 2, 256], 100, 99),
-            ([4, 2, 256], 33, 1000),
-            ([32, 16, 256], 20, 7),
-            ([4, 1, 256], 128, 129),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            for (at, layout) in CacheFormat::ALL.into_iter().enumerate() {
-                let case = Case::new(layout, shape).sliding(window, position, 1);
-                if index == 0 || (index + at) % 3 == 0 {
-                    check_row((lab, subgroup), &case, true, |_| {});
-                }
-                if index == 0 || (index + at) % 3 == 1 {
-                    check_row((lab, subgroup), &case, false, |_| {});
-                }
-            }
+        // Each case but for its window and position is a kernel. Every way to keep a cache; without keys and values of its
+        // own; and other shapes, with subgroups or without.
+        for layout in CacheFormat::ALL {
+            let case = Case::new(layout, [8, 1, 256]).sliding(512, 600, 1);
+            check_row((lab, subgroup), &case, true, |_| {});
+        }
+        let case = Case::new(CacheFormat::F16, [8, 1, 256]).sliding(512, 600, 1);
+        check_row((lab, subgroup), &case, false, |_| {});
+        let others = match subgroup {
+            None => [(CacheFormat::Q8, [8, 2, 256], 100, 99), (CacheFormat::F16, [4, 2, 256], 33, 1000)],
+            Some(_) => [(CacheFormat::F32, [32, 16, 256], 20, 7), (CacheFormat::Q8, [4, 1, 256], 128, 129)],
+        };
+        for (layout, shape, window, position) in others {
+            let case = Case::new(layout, shape).sliding(window, position, 1);
+            check_row((lab, subgroup), &case, position != 129, |_| {});
         }
     });
 }
@@ -518,19 +513,14 @@ fn a_row_of_a_sliding_layer() {
 #[test]
 fn an_odd_width() {
     with_and_without_subgroups(|lab, subgroup| {
-        for layout in [CacheFormat::F32, CacheFormat::F16] {
-            check_row((lab, subgroup), &Case::new(layout, [4, 2, 40]).global(200, 1), true, |_| {});
-        }
-        for (width, owns) in [(200, true), (328, false)] {
-            let case = Case::new(CacheFormat::F16, [3, 1, width]).sliding(50, 333, 1);
-            check_row((lab, subgroup), &case, owns, |_| {});
-        }
+        check_row((lab, subgroup), &Case::new(CacheFormat::F16, [4, 2, 40]).global(200, 1), true, |_| {});
+        let (layout, width) = subgroup.map_or((CacheFormat::F32, 200), |_| (CacheFormat::F16, 328));
+        let case = Case::new(layout, [3, 1, width]).sliding(50, 333, 1);
+        check_row((lab, subgroup), &case, subgroup.is_none(), |_| {});
     });
     let gpu = gpu();
     let lab = Lab::new(&gpu);
-    for layout in [CacheFormat::F32, CacheFormat::F16] {
-        check_tile(&lab, &Case::new(layout, [4, 2, 40]).global(20, 33));
-    }
+    check_tile(&lab, &Case::new(CacheFormat::F32, [4, 2, 40]).global(20, 33));
     check_tile(&lab, &Case::new(CacheFormat::F16, [3, 1, 328]).sliding(50, 60, 7));
 }
 
@@ -538,7 +528,8 @@ fn an_odd_width() {
 #[test]
 fn a_row_in_other_shares() {
     with_and_without_subgroups(|lab, subgroup| {
-        for (split_keys, most_splits, parts) in [(64, 1, 16), (7, 16, 32), (1, 5, 8)] {
+        let shares = subgroup.map_or([(64, 1, 16), (7, 16, 32)], |_| [(7, 16, 8), (1, 5, 8)]);
+        for (split_keys, most_splits, parts) in shares {
             for position in [2, 410] {
                 let case = Case::new(CacheFormat::F16, [8, 2, 64]).global(position, 1);
                 check_row((lab, subgroup), &case, true, |attention| {
@@ -565,19 +556,24 @@ fn a_row_after_others_and_keys_for_values() {
     check_tile(&lab, &Case { keys_are_values: true, ..case });
 }
 
+/// The widths that are compiled for rows: the small one for every way to keep a cache.
+fn tile_cases() -> impl Iterator<Item = (CacheFormat, u32)> {
+    let wide = [(CacheFormat::F16, 256), (CacheFormat::Q8, 256), (CacheFormat::F16, 512)];
+    CacheFormat::ALL.into_iter().map(|layout| (layout, 64)).chain(wide)
+}
+
 #[test]
 fn rows_of_a_global_layer() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
-    for layout in CacheFormat::ALL {
-        for (shape, position, rows) in [
-            ([8, 1, 256], 0, 64),
-            ([8, 1, 512], 100, 7),
-            ([4, 2, 64], 3, 130),
-            ([16, 8, 64], 61, 33),
-            ([2, 1, 256], 300, 2),
-        ] {
-            check_tile(&lab, &Case::new(layout, shape).global(position, rows));
+    for (layout, width) in tile_cases() {
+        let cases: &[([u32; 2], u32, u32)] = match width {
+            64 => &[([4, 2], 3, 130), ([16, 8], 61, 33)],
+            256 => &[([8, 1], 0, 64), ([2, 1], 300, 2)],
+            _ => &[([8, 1], 100, 7)],
+        };
+        for &([heads, kv_heads], position, rows) in cases {
+            check_tile(&lab, &Case::new(layout, [heads, kv_heads, width]).global(position, rows));
         }
     }
 }
@@ -586,15 +582,15 @@ fn rows_of_a_global_layer() {
 fn rows_of_a_sliding_layer() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
-    for layout in CacheFormat::ALL {
-        for (shape, window, position, rows) in [
-            ([8, 1, 256], 100, 333, 33),
-            ([4, 1, 64], 33, 90, 130),
-            ([2, 2, 512], 70, 200, 2),
-            ([4, 4, 64], 64, 0, 64),
-            ([2, 1, 64], 3, 1000, 7),
-        ] {
-            check_tile(&lab, &Case::new(layout, shape).sliding(window, position, rows));
+    for (layout, width) in tile_cases() {
+        let cases: &[([u32; 2], u32, u32, u32)] = match width {
+            64 => &[([4, 1], 33, 90, 130), ([4, 4], 64, 0, 64), ([2, 1], 3, 1000, 7)],
+            256 => &[([8, 1], 100, 333, 33)],
+            _ => &[([2, 2], 70, 200, 2)],
+        };
+        for &([heads, kv_heads], window, position, rows) in cases {
+            let case = Case::new(layout, [heads, kv_heads, width]).sliding(window, position, rows);
+            check_tile(&lab, &case);
         }
     }
 }
@@ -622,9 +618,9 @@ fn rows_that_see_ahead() {
 fn the_last_of_several_rows() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
+    let case = Case::new(CacheFormat::Q8, [8, 2, 256]).sliding(50, 120, 33);
+    check_tile(&lab, &Case { last: true, ..case });
     for layout in CacheFormat::ALL {
-        let case = Case::new(layout, [8, 2, 256]).sliding(50, 120, 33);
-        check_tile(&lab, &Case { last: true, ..case });
         let case = Case::new(layout, [4, 1, 64]).global(9, 64);
         check_tile(&lab, &Case { last: true, ..case });
     }

@@ -95,7 +95,10 @@ fn check(file: &str, references: &str) {
     let model = open(file);
     let full = full_logits(references);
     let exact = loaded(&gpu, &model, Outputs::All, CacheFormat::F32);
-    let rounded = loaded(&gpu, &model, Outputs::All, CacheFormat::F16);
+    // A rounded cache changes the kernels of attention alone, which take long to compile: for the two kinds of layers, those
+    // with values of their own and those without. `caches_are_rounded_as_the_references` has another model.
+    let is_rounded = ["micro-e2b-Q8_0", "tiny-dense-Q4_K_M"].contains(&file);
+    let rounded = is_rounded.then(|| loaded(&gpu, &model, Outputs::All, CacheFormat::F16));
     let last = loaded(&gpu, &model, Outputs::Last, CacheFormat::F32);
     for golden in goldens(references) {
         let place = format!("{file}, prompt `{}`", golden.name);
@@ -105,9 +108,7 @@ fn check(file: &str, references: &str) {
             let apart = apart(&found[found.len() - expected.len()..], expected);
             assert!(apart <= LOGITS, "{place}, last rows: {apart} apart, {LOGITS} allowed");
         }
-        // Experts that change places with others change logits by more than rounding does. Where a cache is longer than a
-        // window, `caches_are_rounded_as_the_references` looks.
-        if !file.contains("moe") && golden.ids.len() < 100 {
+        if let Some(rounded) = &rounded {
             let found = read(&mut rounded.state().unwrap(), &golden.ids, 512);
             compare_rows(&format!("{place}, f16 cache"), &golden, &found, ROUNDED_LOGITS, ROUNDED_MARGIN);
         }
@@ -219,7 +220,7 @@ fn every_size() {
         let mut reference = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32);
         let mut state = loaded(&gpu, &model, Outputs::All, CacheFormat::F32).state().unwrap();
         let mut next = ids.clone();
-        let mut found = read(&mut state, &next[..9], 3);
+        let mut found = read(&mut state, &next[..9], 9);
         found.extend(read(&mut state, &next[9..], 512));
         let mut clear = 0;
         for token in 0..=TOKENS {
@@ -284,11 +285,15 @@ fn the_floor_of_webgpu_is_enough() {
             let all = loaded(&gpu, &model, Outputs::All, CacheFormat::F32);
             let mut state = all.state().unwrap();
             let mut found = read(&mut state, &ids[..23], 23);
-            found.extend(read(&mut state, &ids[23..37], 7));
+            // Steps of a few rows, where the rest is compared as well.
+            let whole = options.floor && name == "micro-e2b-Q8_0";
+            found.extend(read(&mut state, &ids[23..37], if whole { 7 } else { 14 }));
             found.extend(read(&mut state, &ids[37..], 1));
             let apart = apart(&found, &expected);
             assert!(apart < LOGITS, "{name}: {apart} apart");
-            greedy_tokens(name, &model, &loaded(&gpu, &model, Outputs::Last, CacheFormat::F32));
+            if whole {
+                greedy_tokens(name, &model, &loaded(&gpu, &model, Outputs::Last, CacheFormat::F32));
+            }
         }
     }
 }
@@ -297,7 +302,7 @@ fn the_floor_of_webgpu_is_enough() {
 #[test]
 fn a_reply_can_be_dropped() {
     let gpu = gpu(&GpuOptions::default());
-    let model = open("tiny-e2b-Q4_K_M");
+    let model = open("micro-e2b-F16");
     let model = loaded(&gpu, &model, Outputs::Last, CacheFormat::F16);
     let ids = &prompt()[..40];
     let expected = generated(&mut model.state().unwrap(), ids, 12);

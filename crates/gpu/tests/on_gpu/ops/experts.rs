@@ -84,9 +84,12 @@ fn every_format_and_tile() {
         let [experts, used, outputs] = counts[index % counts.len()];
         let sizes = [experts, used, outputs, width];
         check_shared(&gpus, format, sizes, Routing::Apart, &[9, 65, 512]);
-        let [experts, used, outputs] = counts[(index + 1) % counts.len()];
-        let sizes = [experts, used, outputs, width];
-        check_shared(&gpus, format, sizes, Routing::Apart, &[17, 70]);
+        // Tiles of another size for the formats that experts come in.
+        if index < 3 {
+            let [experts, used, outputs] = counts[(index + 1) % counts.len()];
+            let sizes = [experts, used, outputs, width];
+            check_shared(&gpus, format, sizes, Routing::Apart, &[17, 70]);
+        }
     }
 }
 

@@ -126,9 +126,9 @@ fn down<'g>(make: &'g Maker, x: Tensor<'g>, format: Format, width: u32) -> Tenso
 #[test]
 fn products_in_pieces() {
     let gpus = Gpus::both();
-    // Only steps of one row are in pieces.
+    // Only steps of one row are in pieces; one of nine shows that others are not.
     let check = |name: &str, build: &dyn for<'g> Fn(&'g Maker) -> Tensor<'g>| {
-        Case::new(name, 41, build).steps(&[1, 2, 1]).within(2e-4).check(&gpus);
+        Case::new(name, 41, build).steps(&[1, 9, 1]).within(2e-4).check(&gpus);
     };
     let reader = |make: &Maker, x: Tensor<'_>, rows| make.matrix(Format::Q8_0, x.width(), rows);
     // Pieces of 48 chunks and of 64; none where chunks cannot be cut evenly, or need not be cut.
@@ -136,9 +136,7 @@ fn products_in_pieces() {
         (Format::Q8_0, 3072, 96),
         (Format::Q4_0, 2080, 96),
         (Format::Q4_K, 6144, 1056),
-        (Format::Q6_K, 3072, 160),
-        (Format::IQ4_NL, 1536, 96),
-        (Format::F16, 6144, 32),
+        (Format::F16, 3072, 32),
     ] {
         check(&format!("pieces of {format} {stream}×{width}"), &|make| {
             let x = make.input(stream);
@@ -147,7 +145,7 @@ fn products_in_pieces() {
             sum + gate.linear(make.matrix(Format::F16, 40, stream)).rms_norm(make.vector(stream), BRANCH_EPS)
         });
     }
-    for (width, stream) in [(3072, 96), (4096, 1056), (2048, 32)] {
+    for (width, stream) in [(3072, 96), (4096, 1056)] {
         check(&format!("normed pieces {stream}×{width}"), &|make| {
             let x = make.input(stream);
             let branch = down(make, x, Format::Q4_K, width).rms_norm(make.vector(stream), BRANCH_EPS);
@@ -350,10 +348,10 @@ fn random_layers<'g>(make: &'g Maker, random: &mut Random) -> Tensor<'g> {
 
 #[test]
 fn random_layers_one() {
-    layers(100..103);
+    layers(100..102);
 }
 
 #[test]
 fn random_layers_two() {
-    layers(200..203);
+    layers(200..202);
 }
