@@ -7,9 +7,10 @@ const AT_ONCE = 8;
 
 /**
  * Compiles every kernel of `kernels.json` on a device with WebGPU's default limits, so that a kernel which needs more
- * than every device has is refused here as well.
+ * than every device has is refused here as well. Those that are marked become pipelines; with `few`, as many of them as show every
+ * fragment with each body.
  */
-export async function compileAll() {
+export async function compileAll({ few }) {
   const adapter = await navigator.gpu?.requestAdapter();
   if (!adapter) {
     return { problem: "no WebGPU adapter" };
@@ -21,6 +22,15 @@ export async function compileAll() {
   const lost = device.lost.then(({ message }) => ({ problem: `the device was lost: ${message}` }));
 
   const kernels = await (await fetch("kernels.json")).json();
+  if (few) {
+    const seen = new Set();
+    for (const kernel of kernels.filter(({ pipeline }) => pipeline)) {
+      const [body, ...words] = kernel.label.split(/[+ ]/);
+      const shown = [body, ...words.filter((word) => !word.includes("="))].map((word) => `${body} ${word}`);
+      kernel.pipeline = shown.some((one) => !seen.has(one));
+      shown.forEach((one) => seen.add(one));
+    }
+  }
   const results = [];
   const waiting = kernels.entries();
   const work = async () => {

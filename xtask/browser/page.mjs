@@ -210,33 +210,26 @@ class Page {
     return (await this.#ask(selector, "(found) => found.length")) > 0 ? this.locator(selector) : null;
   }
 
-  async click(selector) {
-    const element = await this.#element(selector, { is: HIT });
-    await element.click();
-    await element.dispose();
+  click(selector) {
+    return this.#act(selector, (element) => element.click(), { is: HIT });
   }
 
-  async hover(selector) {
-    const element = await this.#element(selector);
-    await element.hover();
-    await element.dispose();
+  hover(selector) {
+    return this.#act(selector, (element) => element.hover());
   }
 
-  async focus(selector) {
-    const element = await this.#element(selector);
-    await element.focus();
-    await element.dispose();
+  focus(selector) {
+    return this.#act(selector, (element) => element.focus());
   }
 
   /** As if it were pasted: the page hears of a change when the field is left only if the text came through the editor. */
   async fill(selector, text) {
-    const element = await this.#element(selector);
-    await element.evaluate((field, value) => {
+    const paste = (field, value) => {
       field.focus();
       field.select();
       document.execCommand(value === "" ? "delete" : "insertText", false, value);
-    }, text);
-    await element.dispose();
+    };
+    await this.#act(selector, (element) => element.evaluate(paste, text));
   }
 
   async press(selector, keys) {
@@ -329,6 +322,22 @@ class Page {
     };
     await this.#until(look, timeout, () => selector);
     return element;
+  }
+
+  /** Does something with an element; with the next one if the page has replaced it in between. */
+  async #act(selector, action, options) {
+    for (;;) {
+      const element = await this.#element(selector, options);
+      try {
+        return await action(element);
+      } catch (error) {
+        if (!/detached|not clickable/.test(error.message)) {
+          throw error;
+        }
+      } finally {
+        await element.dispose().catch(() => {});
+      }
+    }
   }
 
   async #until(holds, timeout, what) {

@@ -12,8 +12,9 @@
 //   run(t)    throws what is wrong. `t.browser` is the browser, `t.shared` what `setUp` gave, and `t.check(title, body)` counts one
 //             step of a longer test by itself: a step that fails does not end the test
 //
-// The tests of one file in one browser are a job: they share a browser and run one after the other. Two jobs run at a time, because
-// a browser without a GPU keeps about one core busy. A browser or an adapter that is missing fails its tests.
+// The tests of one file in one browser are a job: they share a browser and run one after the other. Three jobs run at a time, unless
+// told otherwise: a browser without a GPU keeps about one core busy while it compiles kernels, and tests of downloads mostly wait. A browser
+// or an adapter that is missing fails its tests.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -39,7 +40,7 @@ const FILES = [
 const usage = "usage: node xtask/browser/test.mjs [chromium] [firefox] [--only TEXT] [--quick] [--jobs N] [FILE…]";
 let options;
 try {
-  options = parseArgs({ options: { only: { type: "string" }, quick: { type: "boolean" }, jobs: { type: "string", default: "2" } }, allowPositionals: true });
+  options = parseArgs({ options: { only: { type: "string" }, quick: { type: "boolean" }, jobs: { type: "string", default: "3" } }, allowPositionals: true });
 } catch (error) {
   console.error(`${error.message}\n${usage}`);
   process.exit(2);

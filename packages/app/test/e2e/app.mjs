@@ -139,6 +139,8 @@ export class App {
       await body();
     } finally {
       await line.mend();
+      // The app asks the server what it offers when it starts.
+      await this.reload();
       // Browsers themselves tell on the console of requests that fail.
       this.troubles = this.troubles.filter((trouble) => !/ERR_CONNECTION_REFUSED/.test(trouble));
     }
