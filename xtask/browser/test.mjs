@@ -58,6 +58,8 @@ setTimeout(() => {
   process.exit(1);
 }, MINUTES * 60_000).unref();
 
+// Each browser removes its files at exit.
+process.setMaxListeners(100);
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const files = [];
 for (const path of paths.length > 0 ? paths : FILES.map((file) => join(root, file))) {

@@ -74,12 +74,24 @@ export async function silentServer(checks, browser, server) {
   await app.close();
 }
 
-/** In the page, before the app: keeps hold of the engine's worker, so that a check can make it fail. */
-export function holdWorker() {
+/**
+ * In the page, before the app: calls `globalThis.inTheMiddle(worker, call)` once, where a check has set it, when a reply has begun.
+ * Replies come so quickly that one could be over before a check has seen it begin.
+ */
+export function watchReplies() {
   const post = Worker.prototype.postMessage;
   Worker.prototype.postMessage = function (message, ...rest) {
     if (message?.kind === "call" && message.name === "chat") {
-      globalThis.engineWorker = { worker: this, call: message.id };
+      let deltas = 0;
+      this.addEventListener("message", ({ data }) => {
+        deltas += data.kind === "event" && data.id === message.id ? 1 : 0;
+        if (deltas === 8 && globalThis.inTheMiddle) {
+          const { inTheMiddle } = globalThis;
+          delete globalThis.inTheMiddle;
+          // After the app has heard of it as well.
+          setTimeout(() => inTheMiddle(this, message.id));
+        }
+      });
     }
     return post.call(this, message, ...rest);
   };
@@ -107,13 +119,14 @@ export async function lostDevice(checks, app) {
   await checks.check("a device that is lost for good is told in words, and Try again brings an answer", async () => {
     await page.click(".sidebar >> text=New chat");
     await app.setMaximum(300);
-    await app.begin("Once more");
     await page.evaluate(() => {
-      const { worker, call } = globalThis.engineWorker;
-      const error = { code: "device.lost", message: "the GPU is gone", details: {} };
-      worker.dispatchEvent(new MessageEvent("message", { data: { kind: "failed", id: call, error } }));
+      globalThis.inTheMiddle = (worker, call) => {
+        const error = { code: "device.lost", message: "the GPU is gone", details: {} };
+        worker.dispatchEvent(new MessageEvent("message", { data: { kind: "failed", id: call, error } }));
+      };
     });
-    await page.waitForSelector('.error-box[data-code="device.lost"]');
+    await app.send("Once more");
+    await page.waitForSelector('.error-box[data-code="device.lost"]', { timeout: app.patience });
     await app.shot("device-lost");
     const lost = (await app.messages()).at(-1);
     assert(lost.state === "failed" && lost.text.length > 2, `what was said is gone: ${JSON.stringify(lost)}`);
@@ -127,13 +140,14 @@ export async function lostDevice(checks, app) {
     // What is asked first is answered at length, which not everything is by so small a model.
     await page.click(".sidebar >> text=New chat");
     await app.setMaximum(300);
-    await app.begin("Once more");
     await page.evaluate(() => {
-      const { worker } = globalThis.engineWorker;
-      worker.terminate();
-      worker.dispatchEvent(new ErrorEvent("error", { message: "it is gone" }));
+      globalThis.inTheMiddle = (worker) => {
+        worker.terminate();
+        worker.dispatchEvent(new ErrorEvent("error", { message: "it is gone" }));
+      };
     });
-    await page.waitForSelector('.message .error-box[data-code="worker.failed"]');
+    await app.send("Once more");
+    await page.waitForSelector('.message .error-box[data-code="worker.failed"]', { timeout: app.patience });
     await app.setMaximum(8);
     await page.click(".message .error-box >> text=Load the model and try again");
     await page.waitForSelector('.message:last-child[data-state="complete"]', { timeout: app.patience });

@@ -14,7 +14,7 @@ import { demoAnswers, demoInterrupted, demoOffline, demoViews, demoWithoutStore,
 import { device } from "./device.mjs";
 import { markdown } from "./markdown.mjs";
 import { byAddress, byFile, equalTroubles, fromServer, pulledAnew, reports, saved, tooLarge } from "./models.mjs";
-import { cached, holdWorker, lostDevice, lostProcess, newVersion, offline, silentServer, withoutWebGpu } from "./offline.mjs";
+import { cached, lostDevice, lostProcess, newVersion, offline, silentServer, watchReplies, withoutWebGpu } from "./offline.mjs";
 import { PROGRAM, serveRullama } from "./rullama.mjs";
 import { serve } from "./server.mjs";
 
@@ -78,7 +78,7 @@ export const tests = [
     async run(t) {
       const { line, rullama } = t.shared;
       const isChromium = t.browser.name === "chromium";
-      const app = await App.open(t.browser, line.origin, { before: holdWorker });
+      const app = await App.open(t.browser, line.origin, { before: watchReplies });
       await fromServer(t, app);
       await chatting(t, app);
       await conversations(t, app);
