@@ -28,6 +28,11 @@ const BROWSER: [&str; 7] = [
     "rullama-gguf/http,rullama-gguf/ollama,rullama-engine/gpu",
 ];
 
+const LINTS: [&str; 4] = ["cargo", "clippy", "--workspace", "--all-targets"];
+
+/// Tests on the GPU run in one process, which shares devices and compiled kernels; nextest would start one for each test.
+const ON_GPU: [&str; 6] = ["cargo", "test", "--workspace", "--no-fail-fast", "--test", "on_gpu"];
+
 /// Warnings of lints are errors.
 const DENY: [&str; 3] = ["--", "--deny", "warnings"];
 
@@ -43,7 +48,7 @@ pub(crate) fn run() -> bool {
     tally.step("set-up", setup::for_tests);
     format(&mut tally);
     tally.step("size of tracked files", tracked_files);
-    tally.check("lints", &[&["cargo", "clippy", "--workspace", "--all-targets"][..], &DENY].concat());
+    tally.check("lints", &[&LINTS[..], &DENY].concat());
     let clippy = ["cargo", "clippy", "--target", WASM];
     tally.check("lints for wasm", &[&clippy[..], &packages(), &BROWSER, &DENY].concat());
     tally.step("dependencies", audit::run);
@@ -58,12 +63,22 @@ pub(crate) fn run() -> bool {
     tally.report()
 }
 
-/// Runs what is quick: format, lints, the libraries' tests, and one model on each backend.
+/// Runs what is quick: format, lints, the libraries' tests, which hold every model on the CPU, and one model on the GPU.
 pub(crate) fn quick() -> bool {
     let mut tally = Tally::default();
     tally.step("set-up", setup::for_tests);
     format(&mut tally);
-    tally.check("lints", &[&["cargo", "clippy", "--workspace", "--all-targets"][..], &DENY].concat());
+    tally.check("lints", &[&LINTS[..], &DENY].concat());
+    let excluded = ["rullama", "rullama-gpu"].iter().flat_map(|name| ["--exclude", name]);
+    let words: Vec<&str> = ["--workspace", "--no-fail-fast"].into_iter().chain(excluded).collect();
+    if has_nextest() {
+        let filter = ["-E", "not (binary(/gpu/) | test(/on_a_gpu/))"];
+        tally.check("libraries", &[&["cargo", "nextest", "run"][..], &words, &filter].concat());
+    } else {
+        let skipped = ["--lib", "--bins", "--tests", "--", "--skip", "gpu"];
+        tally.check("libraries", &[&["cargo", "test"][..], &words, &skipped].concat());
+    }
+    tally.check("a model on the GPU", &[&ON_GPU[..], &["models::e2b_in_four_bits"]].concat());
     tally.report()
 }
 
@@ -75,18 +90,19 @@ fn format(tally: &mut Tally) {
 
 /// All tests on this machine, those of the GPU on the adapter that the system offers.
 fn native(tally: &mut Tally) {
-    if output(&["cargo", "nextest", "--version"]).is_some() {
-        let tests = ["cargo", "nextest", "run", "--workspace", "--no-fail-fast", "-E"];
-        tally.check("native tests", &[&tests[..], &["not binary(on_gpu)"]].concat());
-        // In one process, which shares devices and compiled kernels: nextest would start one for each test.
-        tally.check(
-            "native tests on the GPU",
-            &["cargo", "test", "--workspace", "--no-fail-fast", "--test", "on_gpu"],
-        );
+    if has_nextest() {
+        // First, because Mesa keeps the kernels that these compile, and the other tests use them too.
+        tally.check("native tests on the GPU", &ON_GPU);
+        let tests = ["cargo", "nextest", "run", "--workspace", "--no-fail-fast", "-E", "not binary(on_gpu)"];
+        tally.check("native tests", &tests);
     } else {
         let tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
         tally.check("native tests", &tests);
     }
+}
+
+fn has_nextest() -> bool {
+    output(&["cargo", "nextest", "--version"]).is_some()
 }
 
 /// The libraries' tests with 32-bit addresses, as WebAssembly under Node.
