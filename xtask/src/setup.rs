@@ -233,8 +233,6 @@ fn npm_packages(folders: &[&str]) -> bool {
             return true;
         }
         let folder = folder.display().to_string();
-        // Not `ci`: that refuses lock files without the packages that only other systems need, and no machine sees all of
-        // these. What is in the lock file is installed as it says, and it stays as it is.
-        run(&["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", &folder])
+        run(&["npm", "ci", "--no-audit", "--no-fund", "--prefix", &folder])
     })
 }
