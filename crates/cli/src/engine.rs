@@ -8,12 +8,12 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions, Session};
+use rullama_engine::{CacheFormat, Engine, GenerateOptions, LoadOptions, Session};
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, Residency};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    arguments::{BackendChoice, KvChoice, LoadArguments, MemoryArguments, SamplingArguments},
+    arguments::{BackendChoice, LoadArguments, MemoryArguments, SamplingArguments},
     failure::Failure,
     model::{self, Opened},
     output,
@@ -27,7 +27,7 @@ pub(crate) async fn load(
     arguments: &LoadArguments,
     own_context: Option<u32>,
 ) -> Result<Engine, Failure> {
-    let mut options = LoadOptions::default().prompts(opened.prompt_variant());
+    let mut options = LoadOptions::default().prompts(opened.prompt_style()?);
     options.context = arguments.context.or(own_context);
     opened.check(options.context)?;
     let gpu = choose_gpu(backend, &opened).await?;
@@ -92,11 +92,10 @@ impl MemoryArguments {
         options.weight_memory = self.weight_memory.saturating_mul(MIB);
         options.gpu_memory = self.gpu_memory.map(|memory| memory.saturating_mul(MIB));
         options.residency = self.residency;
-        options.kv = match (self.kv, backend) {
-            (Some(KvChoice::F32), _) | (None, BackendChoice::Cpu) => KvFormat::F32,
-            (Some(KvChoice::F16), _) | (None, BackendChoice::Gpu) => KvFormat::F16,
-            (Some(KvChoice::Q8), _) => KvFormat::Q8,
-        };
+        options.kv = self.kv.unwrap_or(match backend {
+            BackendChoice::Cpu => CacheFormat::F32,
+            BackendChoice::Gpu => CacheFormat::F16,
+        });
     }
 }
 

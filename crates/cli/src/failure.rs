@@ -233,6 +233,10 @@ impl From<EngineError> for Failure {
             EngineError::Step { code, .. } if code.starts_with("input.") => {
                 Some("`rullama tokenize` shows the ids of a text".to_owned())
             }
+            EngineError::DeviceLost(_) => {
+                let code = error.code();
+                return Self::of_step(error, code);
+            }
             EngineError::Step { code, source } => {
                 let (code, hint) = (*code, source.downcast_ref().and_then(budget_hint));
                 let failure = Self::of_step(error, code);

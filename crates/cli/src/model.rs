@@ -7,8 +7,8 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rullama_chat::Variant;
-use rullama_engine::EngineError;
+use rullama_chat::PromptStyle;
+use rullama_engine::{EngineError, prompt_style};
 use rullama_gemma::Config;
 use rullama_gguf::{
     ByteSource, HttpSource, Model, SplitName,
@@ -17,7 +17,7 @@ use rullama_gguf::{
 };
 use rullama_tokenizer::Tokenizer;
 
-use crate::{demo, failure::Failure, family, output};
+use crate::{demo, failure::Failure, output};
 
 /// A model that was opened, and what was known of it before.
 pub(crate) struct Opened {
@@ -142,19 +142,12 @@ impl Opened {
             .hint("give the file with the text model, not the one with its towers"))
     }
 
-    /// The prompt style. For a model in the store this is Ollama's own rule; a file is judged by its
-    /// name, then by which member of the family it holds, then by its size.
-    pub(crate) fn prompt_variant(&self) -> Variant {
-        match &self.stored {
-            Some(stored) => {
-                let (short, full) = (stored.name.to_string(), stored.name.full());
-                Variant::resolve(&stored.config.renderer, &[&short, &full], &stored.config.model_type)
-            }
-            None => {
-                let parameters = output::count(family::parameters(&self.model));
-                Variant::resolve("gemma4", &[&self.name, family::variant(&self.model)], &parameters)
-            }
-        }
+    /// The style of prompts: the one that the model's entry in the Ollama store states by its renderer, or else the one
+    /// that follows from the file, as in every other program that uses the engine.
+    pub(crate) fn prompt_style(&self) -> Result<PromptStyle, Failure> {
+        let stated =
+            self.stored.as_ref().and_then(|stored| PromptStyle::from_renderer(&stored.config.renderer));
+        Ok(stated.map_or_else(|| prompt_style(&self.model), Ok)?)
     }
 }
 

@@ -175,6 +175,36 @@ fn render_shows_the_prompt() {
     assert_eq!(whole["prompt"], "<bos><|turn>user\nHello<turn|>\n<|turn>model\n");
 }
 
+/// The terminal renders a file as the engine does, and so as a tab does, whatever the file is called.
+#[test]
+fn render_and_the_engine_agree_on_the_prompt_style() {
+    use rullama_chat::{Conversation, Message};
+    use rullama_engine::{Engine, LoadOptions};
+
+    let folder = tempfile::tempdir().unwrap();
+    let conversation = [Message::user("Hello")];
+    for (file, name, ending) in [
+        ("tiny-e2b-Q4_K_M", "tiny-e2b-Q4_K_M", "<|turn>model\n"),
+        ("tiny-dense-Q4_K_M", "tiny-dense-Q4_K_M", "<channel|>"),
+        ("tiny-moe-Q4_K_M", "tiny-moe-Q4_K_M", "<channel|>"),
+        ("micro-e2b-Q8_0", "gemma-4-31b", "<|turn>model\n"),
+        ("tiny-dense-Q4_K_M", "gemma-4-e2b", "<channel|>"),
+    ] {
+        let path = folder.path().join(format!("{name}.gguf"));
+        fs::copy(testdata(&format!("gguf/{file}.gguf")), &path).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let model = runtime.block_on(rullama_gguf::open_path(&path)).unwrap();
+        let engine = Engine::load(model, &LoadOptions::default()).unwrap();
+        let conversation = Conversation { messages: &conversation, tools: &[], think: false };
+        let expected = rullama_chat::render(&conversation, engine.prompts()).unwrap().to_string();
+
+        let messages = br#"[{"role": "user", "content": "Hello"}]"#;
+        let arguments = ["render", path.to_str().unwrap(), "--messages", "-", "--think", "off", "--json"];
+        assert_eq!(json_of(&arguments, messages)["prompt"], expected, "{file} as {name}");
+        assert!(expected.ends_with(ending), "{file} as {name}: {expected}");
+    }
+}
+
 /// A store with one model: the small one, in Ollama's dialect, with a system prompt.
 fn store() -> tempfile::TempDir {
     use rullama_gguf::ollama::Digest;
@@ -188,7 +218,7 @@ fn store() -> tempfile::TempDir {
         json!({ "mediaType": media, "digest": digest.to_string(), "size": content.len() })
     };
     let weights = fs::read(testdata("gguf/micro-e2b-Q8_0-ollama.gguf")).unwrap();
-    let config = json!({ "model_format": "gguf", "model_family": "gemma4", "model_type": "25.8B", "file_type": "Q8_0" });
+    let config = json!({ "model_format": "gguf", "model_family": "gemma4", "model_type": "25.8B", "file_type": "Q8_0", "renderer": "gemma4-large" });
     let manifest = json!({
         "schemaVersion": 2,
         "config": blob("config", config.to_string().as_bytes()),
@@ -217,7 +247,7 @@ fn models_in_the_store_are_listed_and_used_by_name() {
 
     let report: Value = serde_json::from_slice(&run(&["inspect", "gemma4", "--json"], b"")).unwrap();
     assert_eq!(report["architecture"], "gemma4");
-    // The store's own words: large by parameter count, with its system prompt.
+    // The store states a system prompt and a renderer, which decides the prompt style.
     let messages = br#"[{"role": "user", "content": "Hi"}]"#;
     let prompt = run(&["render", "Gemma4", "--messages", "-", "--think", "off"], messages);
     assert_eq!(

@@ -39,12 +39,17 @@ pub enum EngineError {
         tokens: usize,
     },
 
-    /// A step failed, in the backend's own way.
+    /// The device was lost: its driver crashed, or the system took it away. Its memory is lost with it. The session is
+    /// still valid and reads the conversation again on a new device.
+    #[error(transparent)]
+    DeviceLost(Box<dyn std::error::Error>),
+
+    /// A step failed for a reason that only its backend knows.
     #[error("the model cannot go on")]
     Step {
-        /// What kind of failure it was, as [`code`](Self::code) gives it.
+        /// The kind of failure, as [`code`](Self::code) gives it.
         code: &'static str,
-        /// What the backend said.
+        /// The backend's own error.
         source: Box<dyn std::error::Error>,
     },
 
@@ -90,6 +95,7 @@ impl EngineError {
             Self::Option(error) => error.code(),
             Self::Sample(error) => error.code(),
             Self::NotFinite { .. } => "model.not_finite",
+            Self::DeviceLost(_) => "device.lost",
             Self::Step { code, .. } => code,
             Self::EmptyPrompt => "input.empty",
             Self::ContextOverflow { .. } => "context.overflow",

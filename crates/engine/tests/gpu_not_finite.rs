@@ -4,7 +4,9 @@
 #![cfg(all(feature = "gpu", not(target_family = "wasm")))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use rullama_engine::{Engine, EngineError, GenerateOptions, KvFormat, LoadOptions, SamplingOptions, Session};
+use rullama_engine::{
+    CacheFormat, Engine, EngineError, GenerateOptions, LoadOptions, SamplingOptions, Session,
+};
 use rullama_gguf::{Format, MemorySource, Model};
 use rullama_gpu::{Gpu, GpuOptions};
 use rullama_tokenizer::SpecialOutput;
@@ -139,7 +141,7 @@ fn experts_and_rounded_caches_hide_nothing() {
     is_refused(&damaged, &gpu, &options(), "experts");
     let mut damaged = Damaged::new("micro-e2b-Q8_0");
     damaged.set("blk.1.attn_v.weight", 3, INFINITY);
-    is_refused(&damaged, &gpu, &options().kv(KvFormat::Q8), "a cache of Q8");
+    is_refused(&damaged, &gpu, &options().kv(CacheFormat::Q8), "a cache of Q8");
 }
 
 #[test]

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use rullama_engine::{SampleError, Sampler, SamplingOptions, device_sampling};
+use rullama_engine::{SampleError, Sampler, SamplingOptions};
 use rullama_gpu::{Gpu, GpuOptions, lab::SampleLab};
 
 fn gpu() -> Gpu {
@@ -129,8 +129,8 @@ fn compare(
     count: usize,
 ) -> Tally {
     let suppressed = [3, 4, u32::MAX];
-    let sampling = device_sampling(options, &suppressed, 0, 4096).unwrap().unwrap();
-    let mut sampler = Sampler::new(options, &suppressed, 0).unwrap();
+    let mut sampler = Sampler::new(options, &suppressed).unwrap();
+    let sampling = sampler.on_device(4096).unwrap();
     lab.begin(&sampling, history).unwrap();
     let mut recent = history.to_vec();
     let mut tally = Tally::default();

@@ -5,7 +5,7 @@ use std::{fmt, rc::Rc};
 use rullama_graph::{Graph, Op};
 
 use crate::{
-    CacheFormat, GpuError, ModelOptions,
+    CacheFormat, CacheLayout as _, GpuError, ModelOptions,
     lower::Program,
     options::capacities,
     sample,

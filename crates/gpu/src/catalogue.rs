@@ -10,7 +10,7 @@ use rullama_gguf::Format;
 use rullama_graph::{AttendShape, Mask};
 
 use crate::{
-    CacheFormat, Experts, Fragment, Kernel, KernelSpec, MatrixTiles, Tiles,
+    CacheFormat, CacheLayout as _, Experts, Fragment, Kernel, KernelSpec, MatrixTiles, Tiles,
     attention::{self, RowAttention},
     lab::SampleLab,
     lower::{RowProduct, RowShape, plain_spec},

@@ -26,6 +26,7 @@
 pub mod attention;
 mod bandwidth;
 mod budget;
+mod cache_layout;
 mod catalogue;
 mod device;
 mod error;
@@ -49,9 +50,9 @@ mod tiles;
 mod timing;
 pub mod weights;
 
-pub use attention::CacheFormat;
 pub use bandwidth::measure_bandwidth;
 pub use budget::{Bound, Budget};
+pub use cache_layout::CacheLayout;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use experts::Experts;
@@ -60,6 +61,7 @@ pub use matrices::MatrixTiles;
 pub use model::GpuModel;
 pub use options::ModelOptions;
 pub use report::{DispatchReport, PlanReport};
+pub use rullama_graph::CacheFormat;
 pub use sample::Sampling;
 pub use self_test::{Fallback, SelfTestResult, self_test};
 pub use state::GpuState;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    GpuError, GpuModel,
+    CacheLayout as _, GpuError, GpuModel,
     health::Outcome,
     lower::{Pause, StepSize},
     options::plan_rows,

@@ -12,7 +12,7 @@ pub(crate) use files::*;
 pub(crate) use measuring::*;
 pub(crate) use replies::*;
 pub(crate) use serving::*;
-pub(crate) use values::{BackendChoice, KvChoice, Switch};
+pub(crate) use values::{BackendChoice, Switch};
 
 const MODEL_HELP: &str = "A GGUF file, the name of a model in the Ollama store such as gemma4:e2b, \
                           the address of a file that ends in .gguf, or demo, the model that comes with rullama";

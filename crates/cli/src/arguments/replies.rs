@@ -6,12 +6,12 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use rullama_engine::OptionRange;
+use rullama_engine::{CacheFormat, OptionRange};
 use rullama_gpu::Residency;
 
 use super::{
     MODEL_HELP, optional_model_help,
-    values::{BackendChoice, IdList, KvChoice, Switch, id_list, number, whole},
+    values::{BackendChoice, IdList, Switch, id_list, number, whole},
 };
 
 /// The most MiB whose bytes can be counted in 64 bits.
@@ -33,9 +33,9 @@ pub(crate) struct LoadArguments {
 /// What memory is used for.
 #[derive(Debug, Args)]
 pub(crate) struct MemoryArguments {
-    /// How keys and values are kept [default: f32 on the CPU, f16 on the GPU]
-    #[arg(long, value_enum)]
-    pub(crate) kv: Option<KvChoice>,
+    /// Format of keys and values: exact, half precision, or eight bits [default: f32 on the CPU, f16 on the GPU]
+    #[arg(long, value_parser = cache_format_parser())]
+    pub(crate) kv: Option<CacheFormat>,
     /// MiB of weights that are held in memory on the CPU; the others are read again for each token
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole::<u64>(WEIGHT_MEMORY),
           allow_negative_numbers = true)]
@@ -47,6 +47,11 @@ pub(crate) struct MemoryArguments {
     /// experts in the file, read when they are needed [default: the first that fits]
     #[arg(long, value_parser = residency_parser())]
     pub(crate) residency: Option<Residency>,
+}
+
+fn cache_format_parser() -> impl TypedValueParser<Value = CacheFormat> {
+    PossibleValuesParser::new(CacheFormat::ALL.map(CacheFormat::as_str))
+        .try_map(|name| name.parse::<CacheFormat>())
 }
 
 fn residency_parser() -> impl TypedValueParser<Value = Residency> {

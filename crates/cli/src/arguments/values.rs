@@ -43,17 +43,6 @@ pub(crate) enum BackendChoice {
     Gpu,
 }
 
-/// How keys and values are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KvChoice {
-    /// Exactly
-    F32,
-    /// In half precision
-    F16,
-    /// In eight bits
-    Q8,
-}
-
 /// `on` or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {

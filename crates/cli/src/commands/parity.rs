@@ -171,8 +171,8 @@ impl Parity {
     ) -> Result<(compare::Continuation, Forced), Failure> {
         let tokenizer = self.engine.tokenizer();
         let suppressed = tokenizer.suppressed_tokens();
-        let mut sampler = Sampler::new(&SamplingOptions::GREEDY, suppressed, 0)
-            .map_err(rullama_engine::EngineError::from)?;
+        let mut sampler =
+            Sampler::new(&SamplingOptions::GREEDY, suppressed).map_err(rullama_engine::EngineError::from)?;
         let mut ids = prompt.to_vec();
         let mut continuation = compare::Continuation::default();
         let mut forced = Forced::new(self.tolerance);

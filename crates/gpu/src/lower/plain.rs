@@ -4,7 +4,7 @@ use rullama_gguf::Format;
 use rullama_graph::{Ahead, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
 
 use super::{Count, Draft, Lowering, RopeKey, Slot};
-use crate::{CacheFormat, Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
+use crate::{CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
 
 /// The lanes of most workgroups here: rows are of that order.
 const LANES: u32 = 64;

@@ -11,10 +11,22 @@ use crate::{
 const AHEAD: usize = 4;
 
 impl GpuState {
-    /// Reads `ids` and chooses a token after them, and one after another, up to `most`, while steps are under way
-    /// already for those that [`next_token`](Self::next_token) has not asked for.
+    /// Reads `ids`, at most one step of them, and gives no output. If it fails or is dropped, nothing was read.
+    pub async fn read(&mut self, ids: &[u32]) -> Result<(), GpuError> {
+        let size = self.write_ids(ids).await?;
+        let mut first_logits = self.choose(size, false).await?;
+        // Waits for the step: a prompt that is cancelled should not leave the GPU busy for long.
+        let (words, buffer) = first_logits.words(&self.model.gpu).await?;
+        self.spare.push(buffer);
+        self.check_finite(bytemuck::cast_slice(&words), self.len + size.rows)?;
+        self.len += size.rows;
+        Ok(())
+    }
+
+    /// Reads `ids`, at most one step of them, and chooses a token after them, and one after another, up to `most`.
+    /// Steps for tokens that [`next_token`](Self::next_token) has not asked for yet are already in flight.
     ///
-    /// `history` is what was read before, with `ids` at its end: penalties look back on it.
+    /// `history` holds all tokens read, with `ids` at its end: penalties look back on it.
     pub async fn begin(
         &mut self,
         ids: &[u32],
@@ -22,7 +34,7 @@ impl GpuState {
         history: &[u32],
         most: usize,
     ) -> Result<(), GpuError> {
-        // What a reply before this one had begun is in nobody's interest any more.
+        // Discards the steps of an earlier reply that are still in flight.
         self.choices.clear();
         (self.wanted, self.unread) = (0, None);
         let before = self.len;
@@ -46,20 +58,7 @@ impl GpuState {
         let (begun, outcome) = gpu.allocate("the choice of tokens", bytes, begin);
         outcome.known().await?;
         begun?;
-        let at_once = self.rows_at_once();
-        let rest = ids.len().saturating_sub(1) / at_once * at_once;
-        let (first, last) = ids.split_at(rest);
-        for ids in first.chunks(at_once) {
-            let size = self.write_ids(ids).await?;
-            let mut choice = self.choose(size, false).await?;
-            self.len += size.rows;
-            let tokens = self.len;
-            // One chunk after another: a reply that is dropped should not leave the GPU busy for long.
-            let (words, buffer) = choice.words(&self.model.gpu).await?;
-            self.spare.push(buffer);
-            self.check_finite(bytemuck::cast_slice(&words), tokens)?;
-        }
-        let size = self.write_ids(last).await?;
+        let size = self.write_ids(ids).await?;
         let choice = self.choose(size, true).await?;
         self.choices.push_back(choice);
         self.len += size.rows;
