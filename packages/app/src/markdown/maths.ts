@@ -191,7 +191,8 @@ function tokenizeBrackets(this: TokenizeContext, effects: Effects, ok: State, no
       effects.exit("maths");
       return ok;
     }
-    empty = false;
+    // Commands are maths; other escapes may be those of Markdown.
+    empty &&= !isWord(code);
     return value;
   };
 
