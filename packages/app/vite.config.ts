@@ -12,6 +12,8 @@ export default defineConfig({
   base: "./",
   plugins: [demoModel(), katexFonts(), policy(), offline()],
   worker: { format: "es" },
+  // The variant for browsers decodes `&name;` by giving it to `innerHTML`; this one has a table.
+  resolve: { alias: { "decode-named-character-reference": at("node_modules/decode-named-character-reference/index.js") } },
   // The package finds its worker and its wasm by its own address; bundling it beforehand would move it.
   optimizeDeps: { exclude: ["rullama"] },
   build: {

@@ -51,7 +51,7 @@ export class MarkdownDocument {
     if (!text.startsWith(this.#text)) {
       this.#reset();
     }
-    this.#read(text, growing);
+    this.#read(text);
     const last = this.#splitter.clone();
     if (this.#line !== "") {
       last.read(this.#line, false);
@@ -83,9 +83,9 @@ export class MarkdownDocument {
   }
 
   /** Reads the complete lines of the text that is new. */
-  #read(text: string, growing: boolean): void {
+  #read(text: string): void {
     // A carriage return at the end may be half of a line break.
-    const end = growing && text.endsWith("\r") ? text.length - 1 : text.length;
+    const end = text.endsWith("\r") ? text.length - 1 : text.length;
     const lines = (this.#line + text.slice(this.#text.length, end)).replace(/\r\n?/g, "\n").replaceAll("\0", "\uFFFD").split("\n");
     this.#text = text.slice(0, end);
     this.#line = lines.pop() as string;

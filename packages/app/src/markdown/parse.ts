@@ -67,7 +67,7 @@ export function parse(piece: Piece, definitions: Definitions): Parsed {
   if (typeof kind === "object" && "info" in kind) {
     return { nodes: [{ type: "code", lang: languageOf(kind.info), value: source }], labels: new Set() };
   }
-  if (kind === "plain" || isTooIntricate(source)) {
+  if (kind === "plain" || isTooIntricate(source, typeof kind === "object")) {
     return { nodes: source.trim() === "" ? [] : [{ type: "plain", value: source }], labels: new Set() };
   }
   const labels = labelsIn(source);
