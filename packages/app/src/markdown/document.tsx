@@ -87,7 +87,7 @@ export class MarkdownDocument {
     // A carriage return at the end may be half of a line break.
     const end = text.endsWith("\r") ? text.length - 1 : text.length;
     const lines = (this.#line + text.slice(this.#text.length, end)).replace(/\r\n?/g, "\n").replaceAll("\0", "\uFFFD").split("\n");
-    this.#text = text.slice(0, end);
+    this.#text = end === text.length ? text : text.slice(0, end);
     this.#line = lines.pop() as string;
     for (const line of lines) {
       this.#splitter.read(this.#cut(line), true);
