@@ -40,7 +40,8 @@ const FAMILIES: Record<string, (length: number) => string> = {
   "closing brackets": repeat("]"),
   "empty brackets": repeat("[]"),
   "nested brackets": (length) => "[".repeat(length / 2) + "]".repeat(length / 2),
-  "nested links": (length) => "[".repeat(length / 5) + "](x)".repeat(length / 5),
+  // Only the second half is parsed, so this is longer, to be several pieces as well.
+  "nested links": (length) => "[".repeat(0.8 * length) + "](x)".repeat(0.8 * length),
   "opening pictures": repeat("!["),
   "opening links": repeat("[a]("),
   "opening angle addresses": repeat("[a](<"),
