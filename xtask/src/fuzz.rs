@@ -94,15 +94,23 @@ fn fuzz(programs: &Path, target: &str, seconds: u64) -> io::Result<bool> {
         .status()?
         .success();
     let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
-    if succeeded {
-        let runs = text.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-        say(&format!("ok      {target}: {} inputs", runs.map_or("no", str::trim)));
+    let runs = executed(&text);
+    if succeeded && runs > 0 {
+        say(&format!("ok      {target}: {runs} inputs"));
+    } else if succeeded {
+        say(&format!("FAILED  {target}: it ran no input"));
     } else {
         let lines: Vec<&str> = text.lines().collect();
         let end = lines[lines.len().saturating_sub(40)..].join("\n        ");
         say(&format!("FAILED  {target}\n        {end}"));
     }
-    Ok(succeeded)
+    Ok(succeeded && runs > 0)
+}
+
+/// How many inputs a target ran, by the statistics that libFuzzer prints at its end.
+fn executed(log: &str) -> u64 {
+    let runs = log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    runs.and_then(|runs| runs.trim().parse().ok()).unwrap_or(0)
 }
 
 fn targets() -> Vec<String> {
@@ -111,4 +119,16 @@ fn targets() -> Vec<String> {
         files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".rs").map(str::to_owned)).collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn a_log_without_inputs_counts_none() {
+        assert_eq!(executed("Done 12 runs\nstat::number_of_executed_units: 12345\nstat::new_units_added: 3"), 12345);
+        assert_eq!(executed("stat::number_of_executed_units: 0"), 0);
+        assert_eq!(executed("INFO: Running with entropic power schedule"), 0);
+    }
 }

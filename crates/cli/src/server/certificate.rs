@@ -222,8 +222,9 @@ fn make(
     names: BTreeSet<String>,
     now: u64,
 ) -> Result<Certificate, rcgen::Error> {
-    // From yesterday on, because clocks differ.
-    let (start, end) = (now - DAY, now - DAY + LIFETIME_DAYS * DAY);
+    // From yesterday on, because clocks differ. A machine without a clock of its own starts in 1970.
+    let start = now.saturating_sub(DAY);
+    let end = start + LIFETIME_DAYS * DAY;
     let (authority, authority_expires) = match authority {
         Some(authority) => authority,
         None => {
