@@ -47,7 +47,9 @@ mod unit {
     fn a_checkout_that_others_can_write_to_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        for (mode, expected) in [(0o755, true), (0o700, true), (0o775, false), (0o777, false), (0o1777, false)] {
+        for (mode, expected) in
+            [(0o755, true), (0o700, true), (0o775, false), (0o777, false), (0o1777, false)]
+        {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
             assert_eq!(is_ours(path), expected, "{mode:o}");
         }

@@ -179,18 +179,20 @@ fn an_infinite_logit_without_a_soft_cap_is_refused() {
     let gpu = gpu();
     let drawn = SamplingOptions { top_k: 40, temperature: 1.0, ..SamplingOptions::GREEDY };
     let from_all = SamplingOptions { top_k: 0, ..drawn.clone() };
-    let suppressed = SamplingOptions {
-        logit_bias: [(ROW, f32::NEG_INFINITY)].into(),
-        ..SamplingOptions::GREEDY
-    };
+    let suppressed =
+        SamplingOptions { logit_bias: [(ROW, f32::NEG_INFINITY)].into(), ..SamplingOptions::GREEDY };
     for half in [INFINITY, NEGATIVE_INFINITY] {
         let mut damaged = Damaged::new("micro-e2b-Q8_0").without("gemma4.final_logit_softcapping");
         // The table of embeddings is the head, too.
         assert!(damaged.model.tensor("output.weight").is_none());
         damaged.set("token_embd.weight", ROW.into(), half);
-        for (backend, engine) in [("GPU", damaged.on_gpu(&gpu, &options())), ("CPU", damaged.on_cpu(&options()))] {
+        for (backend, engine) in
+            [("GPU", damaged.on_gpu(&gpu, &options())), ("CPU", damaged.on_cpu(&options()))]
+        {
             let mut session = engine.session().unwrap();
-            for sampling in [SamplingOptions::GREEDY, drawn.clone(), from_all.clone(), suppressed.clone(), by_host()] {
+            for sampling in
+                [SamplingOptions::GREEDY, drawn.clone(), from_all.clone(), suppressed.clone(), by_host()]
+            {
                 let what = format!("{half:x}, {backend}, {sampling:?}");
                 let (ids, error) = generate(&mut session, sampling, 2);
                 assert!(ids.is_empty(), "{what}: {ids:?}");

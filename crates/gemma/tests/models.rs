@@ -340,7 +340,11 @@ fn a_missing_soft_cap_is_said() {
     let found = warnings(&without, &config);
     let codes: Vec<&str> = found.iter().map(Warning::code).collect();
     assert_eq!(codes, ["model.assumed_key"]);
-    assert!(found[0].to_string().starts_with("key `gemma4.final_logit_softcapping` is missing"), "{}", found[0]);
+    assert!(
+        found[0].to_string().starts_with("key `gemma4.final_logit_softcapping` is missing"),
+        "{}",
+        found[0]
+    );
     let set = |writer: &mut Writer| writer.set(key, 0.0f32).unwrap();
     let zero = changed(&original, &Change { set: Some(&set), ..Change::default() });
     assert!(warnings(&zero, &Config::read(&zero).unwrap()).is_empty());

@@ -158,7 +158,9 @@ mod unit {
     #[test]
     fn output_of_a_failed_test_that_nextest_repeats_is_not_counted_again() {
         let mut counts = Counts::default();
-        counts.read("    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 4 filtered out; in 0.1s");
+        counts.read(
+            "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 4 filtered out; in 0.1s",
+        );
         assert_eq!(counts, Counts::default());
         counts.read("     Summary [   1.2s] 1 test run: 0 passed, 1 failed, 2 skipped");
         assert_eq!((counts.passed, counts.failed), (0, 1));

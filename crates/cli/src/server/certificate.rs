@@ -312,6 +312,15 @@ mod tests {
         }
     }
 
+    /// A machine whose clock starts in 1970 gets a certificate, too.
+    #[test]
+    fn a_clock_at_zero_makes_a_certificate() {
+        for now in [0, DAY - 1, DAY, 2 * DAY] {
+            let made = make(None, BTreeSet::new(), BTreeSet::from(["localhost".to_owned()]), now).unwrap();
+            assert_eq!(made.expires, now.saturating_sub(DAY) + LIFETIME_DAYS * DAY, "{now}");
+        }
+    }
+
     /// A new address makes a new certificate, signed by the same authority and still good for the old address.
     #[test]
     fn addresses_are_added_and_the_authority_stays() {

@@ -88,11 +88,7 @@ impl Version {
     fn of(response: &Response) -> Self {
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let tag = |weak| text(header::ETAG).filter(|etag| etag.starts_with("W/") == weak).map(str::to_owned);
-        Self {
-            strong: tag(false),
-            weak: tag(true),
-            modified: text(header::LAST_MODIFIED).map(str::to_owned),
-        }
+        Self { strong: tag(false), weak: tag(true), modified: text(header::LAST_MODIFIED).map(str::to_owned) }
     }
 
     /// What differs, and its two values, by the best evidence that both answers have. Dates count only without strong
