@@ -87,8 +87,6 @@ async fn caches_that_no_memory_holds_are_refused() {
     let output = Command::new("sh").args(["-c", &script]).env("HOME", "/nonexistent").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("bytes of memory") || said.contains("memory.exhausted") || said.contains("of memory"),
-        "{said}"
-    );
+    // The text of `memory.exhausted` on the CPU.
+    assert!(said.contains("no memory for a step of 64 tokens after 0"), "{said}");
 }
