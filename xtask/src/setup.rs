@@ -39,6 +39,14 @@ pub(crate) fn for_running() -> bool {
     true
 }
 
+/// Installs what `test --quick` needs: no browsers, no npm packages, and nothing that has to be compiled. False when something is missing.
+pub(crate) fn for_quick_tests() -> bool {
+    if has_apt() {
+        system_packages(&DRIVERS);
+    }
+    true
+}
+
 /// Installs what the tests need besides. False when something is missing that no test can do without.
 pub(crate) fn for_tests() -> bool {
     let targets = [WASM, WASI].into_iter().all(target);

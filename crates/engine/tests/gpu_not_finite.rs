@@ -7,7 +7,7 @@
 use rullama_engine::{
     CacheFormat, Engine, EngineError, GenerateOptions, LoadOptions, SamplingOptions, Session,
 };
-use rullama_gguf::{Format, MemorySource, Model};
+use rullama_gguf::{Format, MemorySource, Model, Writer};
 use rullama_gpu::{Gpu, GpuOptions};
 use rullama_tokenizer::SpecialOutput;
 
@@ -15,6 +15,7 @@ const PROMPT: [u32; 6] = [2, 610, 483, 700, 701, 702];
 
 const NAN: u16 = 0x7e00;
 const INFINITY: u16 = 0x7c00;
+const NEGATIVE_INFINITY: u16 = 0xfc00;
 
 fn gpu() -> Gpu {
     pollster::block_on(Gpu::open(&GpuOptions::default().without_self_test()))
@@ -31,6 +32,25 @@ impl Damaged {
     fn new(name: &str) -> Self {
         let path = format!("{}/../../testdata/gguf/{name}.gguf", env!("CARGO_MANIFEST_DIR"));
         let bytes = std::fs::read(path).unwrap();
+        let model = open(bytes.clone());
+        Self { bytes, model }
+    }
+
+    /// The same model without an entry of its metadata.
+    fn without(self, removed: &str) -> Self {
+        let mut writer = Writer::new();
+        for (key, value) in self.model.header().entries().filter(|(key, _)| *key != removed) {
+            writer.set(key, value).unwrap();
+        }
+        for tensor in self.model.tensors() {
+            writer.add_tensor(tensor.name, tensor.shape.dims(), tensor.format).unwrap();
+        }
+        let mut body = writer.begin(Vec::new()).unwrap();
+        for tensor in self.model.tensors() {
+            body.write_tensor(&pollster::block_on(self.model.read(tensor.range())).unwrap()).unwrap();
+        }
+        let bytes = body.finish().unwrap();
+        assert!(bytes.len() < self.bytes.len(), "{removed} was not there");
         let model = open(bytes.clone());
         Self { bytes, model }
     }
@@ -151,6 +171,37 @@ fn activations_that_overflow_are_refused_as_on_the_cpu() {
     let mut damaged = Damaged::new("micro-e2b-Q8_0");
     damaged.fill("blk.1.post_attention_norm.weight", 1e30);
     is_refused(&damaged, &gpu, &options(), "a large norm");
+}
+
+/// Without a soft cap nothing turns an infinite logit into NaN. It is refused all the same, whatever its sign, however
+/// tokens are chosen, and even if its token is suppressed.
+#[test]
+fn an_infinite_logit_without_a_soft_cap_is_refused() {
+    const ROW: u32 = 900;
+    let gpu = gpu();
+    let drawn = SamplingOptions { top_k: 40, temperature: 1.0, ..SamplingOptions::GREEDY };
+    let from_all = SamplingOptions { top_k: 0, ..drawn.clone() };
+    let suppressed =
+        SamplingOptions { logit_bias: [(ROW, f32::NEG_INFINITY)].into(), ..SamplingOptions::GREEDY };
+    for half in [INFINITY, NEGATIVE_INFINITY] {
+        let mut damaged = Damaged::new("micro-e2b-Q8_0").without("gemma4.final_logit_softcapping");
+        // The table of embeddings is the head, too.
+        assert!(damaged.model.tensor("output.weight").is_none());
+        damaged.set("token_embd.weight", ROW.into(), half);
+        for (backend, engine) in
+            [("GPU", damaged.on_gpu(&gpu, &options())), ("CPU", damaged.on_cpu(&options()))]
+        {
+            let mut session = engine.session().unwrap();
+            for sampling in
+                [SamplingOptions::GREEDY, drawn.clone(), from_all.clone(), suppressed.clone(), by_host()]
+            {
+                let what = format!("{half:x}, {backend}, {sampling:?}");
+                let (ids, error) = generate(&mut session, sampling, 2);
+                assert!(ids.is_empty(), "{what}: {ids:?}");
+                not_finite(error, &what);
+            }
+        }
+    }
 }
 
 /// The embeddings of one token are damaged. It is refused where it is read, in a prompt of several steps and after it was

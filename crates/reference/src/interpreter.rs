@@ -139,7 +139,9 @@ async fn walk(
 /// which may be made to ask for more than any machine has.
 fn check_memory(graph: &Graph, caches: &Caches, rows: usize) -> Result<(), ReferenceError> {
     let bytes = caches.growth(rows).saturating_add(peak(graph, rows));
-    let all = usize::try_from(bytes).ok().filter(|&bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    // A quarter more: weights are decoded besides, and many small blocks need more room than one large block.
+    let room = bytes.saturating_add(bytes / 4);
+    let all = usize::try_from(room).ok().filter(|&room| Vec::<u8>::new().try_reserve_exact(room).is_ok());
     all.map(|_| ()).ok_or(ReferenceError::OutOfMemory { rows, cached: caches.len(), bytes })
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn run() -> bool {
 /// Runs what is quick: format, lints, the libraries' tests, which hold every model on the CPU, and one model on the GPU.
 pub(crate) fn quick() -> bool {
     let mut tally = Tally::default();
-    tally.step("set-up", setup::for_tests);
+    tally.step("set-up", setup::for_quick_tests);
     format(&mut tally);
     tally.check("lints", &[&LINTS[..], &DENY].concat());
     let excluded = ["rullama", "rullama-gpu"].iter().flat_map(|name| ["--exclude", name]);

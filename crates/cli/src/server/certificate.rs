@@ -222,8 +222,9 @@ fn make(
     names: BTreeSet<String>,
     now: u64,
 ) -> Result<Certificate, rcgen::Error> {
-    // From yesterday on, because clocks differ.
-    let (start, end) = (now - DAY, now - DAY + LIFETIME_DAYS * DAY);
+    // From yesterday on, because clocks differ. A machine without a clock of its own starts in 1970.
+    let start = now.saturating_sub(DAY);
+    let end = start + LIFETIME_DAYS * DAY;
     let (authority, authority_expires) = match authority {
         Some(authority) => authority,
         None => {
@@ -308,6 +309,15 @@ mod tests {
         }
         for address in addresses(&["8.8.8.8", "172.32.0.1", "192.169.0.1", "::2", "2001:db8::1"]) {
             assert!(!is_private(address), "{address}");
+        }
+    }
+
+    /// A machine whose clock starts in 1970 gets a certificate, too.
+    #[test]
+    fn a_clock_at_zero_makes_a_certificate() {
+        for now in [0, DAY - 1, DAY, 2 * DAY] {
+            let made = make(None, BTreeSet::new(), BTreeSet::from(["localhost".to_owned()]), now).unwrap();
+            assert_eq!(made.expires, now.saturating_sub(DAY) + LIFETIME_DAYS * DAY, "{now}");
         }
     }
 
