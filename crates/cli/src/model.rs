@@ -37,19 +37,19 @@ pub(crate) fn store() -> Store {
     Store::locate(path("OLLAMA_MODELS").as_deref(), home.as_deref())
 }
 
-/// Opens what `named` names; where nothing is named, the demo model, and says so.
+/// Opens the model that is named, or else the demo model, with a note that says so.
 pub(crate) async fn open_or_demo(named: Option<&OsStr>) -> Result<Opened, Failure> {
     match named {
         Some(named) => open(named).await,
         None => {
-            let path = demo::find()?;
+            let opened = open_demo().await?;
             demo::announce();
-            open_demo(&path).await
+            Ok(opened)
         }
     }
 }
 
-/// Opens what `argument` names.
+/// Opens the model that `argument` names.
 pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     let path = Path::new(argument);
     let text = argument.to_str().unwrap_or_default();
@@ -66,12 +66,33 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     }
     let stored = match store().model(&text.parse::<Name>()?) {
         Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }) if demo::is_called(text) => {
-            return open_demo(&demo::find()?).await;
+            return open_demo().await;
         }
         stored => stored?,
     };
     let model = open_path(&stored.weights.path).await?;
     Ok(Opened { model, name: stored.name.to_string(), stored: Some(stored), is_demo: false })
+}
+
+/// Whether an argument names a model rather than being a prompt: `generate` takes either.
+///
+/// A file that exists, a URL, `demo` and a model of the store do. So does anything written like NAME:TAG or like a path,
+/// so that a mistyped name is reported and not answered. Text with spaces that is no file is a prompt.
+pub(crate) fn names_a_model(argument: &OsStr) -> bool {
+    let path = Path::new(argument);
+    let Some(text) = argument.to_str() else { return true };
+    if path.is_file() {
+        return true;
+    }
+    if text.is_empty() || text == "-" || text.contains(char::is_whitespace) {
+        return false;
+    }
+    if has_scheme(text) || looks_like_a_path(path) || demo::is_called(text) {
+        return true;
+    }
+    let Ok(name) = text.parse::<Name>() else { return false };
+    text.contains(':')
+        || !matches!(store().model(&name), Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }))
 }
 
 fn has_scheme(text: &str) -> bool {
@@ -96,8 +117,9 @@ async fn open_file(path: &Path) -> Result<Opened, Failure> {
     Ok(Opened { model: open_path(path).await?, name, stored: None, is_demo: false })
 }
 
-async fn open_demo(path: &Path) -> Result<Opened, Failure> {
-    Ok(Opened { is_demo: true, ..open_file(path).await? })
+async fn open_demo() -> Result<Opened, Failure> {
+    let model = demo::find()?.open().await?;
+    Ok(Opened { model, name: "demo".to_owned(), stored: None, is_demo: true })
 }
 
 async fn open_address(url: &str) -> Result<Opened, Failure> {

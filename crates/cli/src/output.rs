@@ -12,10 +12,19 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, IsTerminal as _, Write},
+    num::NonZeroU8,
+    time::SystemTime,
 };
 
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
+use time::{
+    OffsetDateTime,
+    format_description::well_known::{
+        Iso8601,
+        iso8601::{Config, EncodedConfig, TimePrecision},
+    },
+};
 
 /// Prints one JSON value on a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
@@ -134,12 +143,33 @@ fn scaled(number: u64, step: f64, units: &[&str], gap: &str) -> String {
     format!("{value:.digits$}{gap}{}", units[unit]).trim_end().to_owned()
 }
 
+/// A day as `2026-08-22`, in UTC.
+pub(crate) fn date(time: SystemTime) -> String {
+    OffsetDateTime::from(time).date().to_string()
+}
+
+/// A moment as `2026-08-22T10:05:00Z`.
+pub(crate) fn timestamp(time: SystemTime) -> String {
+    const SECONDS: EncodedConfig = iso_8601(None);
+    OffsetDateTime::from(time).format(&Iso8601::<SECONDS>).unwrap_or_default()
+}
+
+/// A moment as `2026-08-22T10:05:00.250Z`, as JavaScript's `toISOString` writes it.
+pub(crate) fn timestamp_millis(time: SystemTime) -> String {
+    const MILLISECONDS: EncodedConfig = iso_8601(NonZeroU8::new(3));
+    OffsetDateTime::from(time).format(&Iso8601::<MILLISECONDS>).unwrap_or_default()
+}
+
+const fn iso_8601(decimal_digits: Option<NonZeroU8>) -> EncodedConfig {
+    Config::DEFAULT.set_time_precision(TimePrecision::Second { decimal_digits }).encode()
+}
+
 /// Rows of text in columns as wide as their widest cell; the last column is left as it is.
 pub(crate) fn table(rows: &[Vec<String>]) -> io::Result<()> {
     text(&table_text(rows))
 }
 
-fn table_text(rows: &[Vec<String>]) -> String {
+pub(crate) fn table_text(rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<Cow<'_, str>>> =
         rows.iter().map(|row| row.iter().map(|cell| harmless_cell(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -188,6 +218,23 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(bare).unwrap(),
             serde_json::json!({ &text: [&text] })
         );
+    }
+
+    #[test]
+    fn moments_are_written_in_utc() {
+        use std::time::{Duration, UNIX_EPOCH};
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (4_102_444_799, "2099-12-31T23:59:59Z"),
+        ] {
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!((timestamp(time).as_str(), date(time).as_str()), (text, &text[..10]));
+        }
+        let time = UNIX_EPOCH + Duration::from_millis(61_007);
+        assert_eq!(timestamp_millis(time), "1970-01-01T00:01:01.007Z");
     }
 
     #[test]

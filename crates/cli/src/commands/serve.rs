@@ -4,7 +4,6 @@ use std::{
     collections::BTreeSet,
     io,
     net::IpAddr,
-    path::Path,
     process::{Command, Stdio},
     sync::{Arc, Mutex},
 };
@@ -13,7 +12,7 @@ use rullama_gguf::ollama::Store;
 
 use crate::{
     arguments::ServeArguments,
-    demo,
+    demo::{self, Demo},
     failure::Failure,
     model, output,
     server::{
@@ -28,7 +27,7 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         if arguments.lan { IpAddr::from([0, 0, 0, 0]) } else { arguments.host.unwrap_or(server::LOOPBACK) };
     let app = App::find(arguments.app.as_deref())?;
     let demo = if arguments.no_demo { None } else { Some(demo::find()) };
-    let catalogue = catalogue(arguments, demo.as_ref().and_then(|found| found.as_deref().ok())).await?;
+    let catalogue = catalogue(arguments, demo.as_ref().and_then(|found| found.as_ref().ok())).await?;
     let log_file = arguments.log_file.as_deref().map(LogFile::open).transpose()?;
     let addresses = server::default_route_first();
     // From now on Ctrl-C does not end the program by itself: not while the certificate is written, nor when somebody has been
@@ -86,7 +85,7 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
 }
 
 /// What can be read: the stores that were named, or Ollama's own, the files that were named, and the demo model.
-async fn catalogue(arguments: &ServeArguments, demo: Option<&Path>) -> Result<Catalogue, Failure> {
+async fn catalogue(arguments: &ServeArguments, demo: Option<&Demo>) -> Result<Catalogue, Failure> {
     let mut files: Vec<ModelFile> = Vec::new();
     let mut names = BTreeSet::new();
     for path in &arguments.model {
@@ -97,9 +96,10 @@ async fn catalogue(arguments: &ServeArguments, demo: Option<&Path>) -> Result<Ca
         }
         files.push(file);
     }
-    if let Some(path) = demo {
-        let advise = |failure: Failure| failure.hint("that is the demo model; --no-demo serves without it");
-        let demo = ModelFile::read(path).await.map_err(advise)?.with_digest();
+    if let Some(demo) = demo {
+        let advise =
+            |failure: Failure| failure.hint("this file replaces the demo model; --no-demo serves without it");
+        let demo = ModelFile::demo(demo).await.map_err(advise)?;
         if !names.contains(&demo.name) {
             files.push(demo);
         }
@@ -129,9 +129,12 @@ fn certificate(
 
 /// Says on standard error what is served.
 fn describe(app: &App, catalogue: &Catalogue) {
-    match app.folder() {
-        Some(folder) => output::note(format_args!("app     {}", folder.display())),
-        None => output::note("app     not built; `cargo xtask run` in the project builds it"),
+    match app {
+        App::Folder(folder) => output::note(format_args!("app     {}", folder.display())),
+        App::Embedded(_) => output::note("app     built in"),
+        App::Missing => output::note(
+            "app     not included in this build of rullama; `cargo xtask install` builds and installs both",
+        ),
     }
     output::note(format_args!("models  {}", catalogue.entries().len()));
     for store in &catalogue.stores {

@@ -6,6 +6,7 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -36,8 +37,8 @@ use crate::failure::Failure;
 /// Beside Ollama's.
 pub(crate) const DEFAULT_PORT: u16 = 11435;
 
-/// Ports that are tried where none was asked for.
-const PORTS_TRIED: u16 = 20;
+/// The ports that are tried, in this order, if none is given.
+pub(crate) const DEFAULT_PORTS: RangeInclusive<u16> = DEFAULT_PORT..=DEFAULT_PORT + 19;
 
 /// Bytes of an answer that wait for a client to read them, besides the one piece that is added last; also the longest
 /// head of a request.
@@ -81,7 +82,7 @@ pub(crate) struct Listener {
 pub(crate) async fn bind(host: IpAddr, port: Option<u16>) -> Result<TcpListener, Failure> {
     let ports = match port {
         Some(port) => port..=port,
-        None => DEFAULT_PORT..=DEFAULT_PORT + PORTS_TRIED - 1,
+        None => DEFAULT_PORTS,
     };
     let mut refused = None;
     for port in ports.clone() {
@@ -89,16 +90,16 @@ pub(crate) async fn bind(host: IpAddr, port: Option<u16>) -> Result<TcpListener,
             Ok(socket) => return Ok(socket),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => refused = Some(error),
             Err(error) => {
-                let what = format!("{} cannot be listened on", SocketAddr::new(host, port));
-                return Err(Failure::new(what).caused_by(error).hint("give another --host or --port"));
+                let what = format!("can't listen on {}", SocketAddr::new(host, port));
+                return Err(Failure::new(what).caused_by(error).hint("choose another --host or --port"));
             }
         }
     }
     let what = match port {
-        Some(port) => format!("port {port} of {host} is in use"),
-        None => format!("the ports {} to {} of {host} are in use", ports.start(), ports.end()),
+        Some(port) => format!("port {port} on {host} is already in use"),
+        None => format!("ports {} to {} on {host} are all in use", ports.start(), ports.end()),
     };
-    let mut failure = Failure::new(what).hint("give another --port, or --port 0 for any that is free");
+    let mut failure = Failure::new(what).hint("choose another --port, or use --port 0 for any free port");
     if let Some(error) = refused {
         failure = failure.caused_by(error);
     }

@@ -7,7 +7,7 @@ use std::{
 
 use rullama_gguf::ollama::Digest;
 
-use super::file::OpenFile;
+use super::file::{Content, OpenFile};
 
 /// What was found when the file was last read: its weak tag then, and its digest.
 #[derive(Default)]
@@ -23,8 +23,13 @@ impl KnownDigest {
         {
             return Some(*digest);
         }
-        opened.file.rewind().ok()?;
-        let digest = Digest::of_reader(&opened.file, |_| ()).ok()?;
+        let digest = match &mut opened.content {
+            Content::Memory(bytes) => Digest::of(bytes),
+            Content::File(file) => {
+                file.rewind().ok()?;
+                Digest::of_reader(file, |_| ()).ok()?
+            }
+        };
         *known = Some((opened.tag.clone(), digest));
         Some(digest)
     }

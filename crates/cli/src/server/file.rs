@@ -25,9 +25,16 @@ const PIECE: u64 = 256 << 10;
 /// The size of the whole, also where `Content-Length` is that of a part.
 pub(super) const TOTAL_SIZE: HeaderName = HeaderName::from_static("x-total-size");
 
+/// Where the bytes of an answer come from.
+pub(super) enum Content {
+    File(File),
+    /// A part of the program.
+    Memory(&'static [u8]),
+}
+
 /// A file that was found and opened.
 pub(super) struct OpenFile {
-    pub(super) file: File,
+    pub(super) content: Content,
     pub(super) size: u64,
     /// With its quotes, and `W/` where it does not promise the same bytes.
     pub(super) tag: String,
@@ -56,7 +63,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
 /// Answers with a file, or with that part of it which the request asks for.
 pub(super) fn respond(method: &Method, request: &HeaderMap, found: OpenFile) -> Response {
     let mut response = Response::new(Body::empty());
-    let OpenFile { file, size, tag, content_type, cache_control } = found;
+    let OpenFile { content, size, tag, content_type, cache_control } = found;
     let headers = response.headers_mut();
     // A tag is made of digits, letters and quotes.
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\"")));
@@ -84,7 +91,13 @@ pub(super) fn respond(method: &Method, request: &HeaderMap, found: OpenFile) -> 
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CONTENT_LENGTH, (part.end - part.start).into());
     if *method != Method::HEAD {
-        *response.body_mut() = Body::from_stream(pieces(file, part));
+        *response.body_mut() = match content {
+            Content::File(file) => Body::from_stream(pieces(file, part)),
+            // A range that was asked for lies within the file, whose size is that of the slice.
+            Content::Memory(bytes) => {
+                Body::from(Bytes::from_static(&bytes[part.start as usize..part.end as usize]))
+            }
+        };
     }
     response
 }

@@ -195,7 +195,7 @@ mod tests {
     /// A server without app and models.
     fn shared(token: Option<Token>) -> Shared {
         Shared {
-            app: App::none(),
+            app: App::Missing,
             catalogue: Catalogue { stores: Vec::new(), files: Vec::new() },
             log: Mutex::new(Ring::new(None)),
             guard: guard(Reach::Loopback),
@@ -213,8 +213,41 @@ mod tests {
             assert_eq!(answer.status(), status, "{path}");
             let body = axum::body::to_bytes(answer.into_body(), 1 << 16).await.unwrap();
             let text = str::from_utf8(&body).unwrap();
-            assert_eq!(text.contains("cargo xtask run"), status == 200, "{text}");
+            assert_eq!(text.contains("cargo xtask install"), status == 200, "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_embedded_app_is_served_like_a_folder() {
+        let shared = Shared { app: App::Embedded(crate::embedded::TEST_APP), ..shared(None) };
+        let service = TowerToHyperService::new(router(Arc::new(shared)));
+        let ask = async |path: &str, header: (&str, &str)| {
+            let request = Request::get(path).header(header::HOST, "localhost").header(header.0, header.1);
+            let answer = service.call(request.body(Body::empty()).unwrap()).await.unwrap();
+            let (head, body) = answer.into_parts();
+            let body = axum::body::to_bytes(body, 1 << 16).await.unwrap();
+            (head.status.as_u16(), head.headers, String::from_utf8(body.to_vec()).unwrap())
+        };
+        let none = ("accept", "*/*");
+        for (path, status, body) in [
+            ("/", 200, "page"),
+            ("/index.html", 200, "page"),
+            ("/chat", 200, "page"),
+            ("/assets/index-BfX1k2Yz.js", 200, "script"),
+        ] {
+            let (found, _, text) = ask(path, none).await;
+            assert_eq!((found, text.as_str()), (status, body), "{path}");
+        }
+        for (path, status) in [("/chat/12", 307), ("/favicon.ico", 404), ("/assets/../index.html", 404)] {
+            assert_eq!(ask(path, none).await.0, status, "{path}");
+        }
+        let (_, headers, _) = ask("/assets/index-BfX1k2Yz.js", none).await;
+        assert_eq!(headers["cache-control"], "public, max-age=31536000, immutable");
+        assert_eq!(headers["content-type"], "text/javascript; charset=utf-8");
+        assert_eq!(headers["etag"], "\"1\"");
+        assert_eq!(ask("/index.html", ("if-none-match", "\"2\"")).await.0, 304);
+        let (status, _, text) = ask("/index.html", ("range", "bytes=1-2")).await;
+        assert_eq!((status, text.as_str()), (206, "ag"));
     }
 
     /// A client that sends a byte now and then never stands still, and is not waited for all the same.

@@ -36,7 +36,7 @@ pub(crate) use self::{
     address::{LOOPBACK, default_route_first, page_urls},
     app::App,
     certificate::{Certificate, folder as certificate_folder},
-    connection::{DEFAULT_PORT, Limits, Listener, bind, run},
+    connection::{DEFAULT_PORT, DEFAULT_PORTS, Limits, Listener, bind, run},
     guard::{Guard, Reach},
     models::{Catalogue, ModelFile},
     qr::qr_code,

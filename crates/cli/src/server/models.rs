@@ -17,7 +17,7 @@ use axum::{
     response::Response,
 };
 use rullama_gguf::{
-    SplitName,
+    Model, SplitName,
     ollama::{Blob, Digest, Name, Store, StoredModel},
     open_path,
 };
@@ -28,10 +28,10 @@ use super::{
     Shared, SharedState,
     digest::KnownDigest,
     error::{Problem, json_response},
-    file::{self, OpenFile},
+    file::{self, Content, OpenFile},
     path,
 };
-use crate::{failure::Failure, family, output};
+use crate::{demo::Demo, failure::Failure, family, output};
 
 /// Everything that can be read.
 pub(crate) struct Catalogue {
@@ -44,12 +44,19 @@ pub(crate) struct Catalogue {
 pub(crate) struct ModelFile {
     /// Its name without folders.
     pub(crate) name: String,
-    path: PathBuf,
+    place: Place,
     family: String,
     parameters: String,
     format: String,
     /// For a file that is small enough to be read for it.
     digest: Option<KnownDigest>,
+}
+
+/// Where a model's bytes are.
+enum Place {
+    File(PathBuf),
+    /// In the program.
+    Embedded(&'static [u8]),
 }
 
 /// A model in the list.
@@ -176,7 +183,19 @@ fn open_model(path: &Path, blob: Option<&Blob>) -> Option<OpenFile> {
     };
     // The app keeps models itself; a browser's cache would hold gigabytes a second time.
     let cache_control = "no-store";
-    Some(OpenFile { file, size, tag, content_type: "application/octet-stream", cache_control })
+    let content = Content::File(file);
+    Some(OpenFile { content, size, tag, content_type: "application/octet-stream", cache_control })
+}
+
+/// The demo model inside the program. Its tag is replaced by that of its digest.
+fn open_embedded(bytes: &'static [u8]) -> OpenFile {
+    OpenFile {
+        content: Content::Memory(bytes),
+        size: bytes.len() as u64,
+        tag: "W/\"embedded\"".to_owned(),
+        content_type: "application/octet-stream",
+        cache_control: "no-store",
+    }
 }
 
 /// The tag of a file that can be nothing else than these bytes.
@@ -198,14 +217,24 @@ impl ModelFile {
                 .hint("`llama-gguf-split --merge` makes one file of it"));
         }
         let model = open_path(path).await?;
-        let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
-        for tensor in model.tensors() {
-            *bytes.entry(tensor.format.name()).or_default() += tensor.bytes;
-        }
-        let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
-        Ok(Self {
+        Ok(Self::new(name, Place::File(path.to_owned()), &model))
+    }
+
+    /// The demo model, with its digest, which is computed when a client first asks for it.
+    pub(crate) async fn demo(demo: &Demo) -> Result<Self, Failure> {
+        let model = demo.open().await?;
+        let place = match demo {
+            Demo::File(path) => Place::File(path.clone()),
+            Demo::Embedded(bytes) => Place::Embedded(bytes),
+        };
+        let file = Self::new(demo.file_name().into_owned(), place, &model);
+        Ok(Self { digest: Some(KnownDigest::default()), ..file })
+    }
+
+    fn new(name: String, place: Place, model: &Model) -> Self {
+        Self {
             name,
-            path: path.to_owned(),
+            place,
             family: model
                 .metadata()
                 .optional_str("general.architecture")
@@ -213,19 +242,17 @@ impl ModelFile {
                 .flatten()
                 .unwrap_or_default()
                 .to_owned(),
-            parameters: output::count(family::parameters(&model)),
-            format: most.map_or(String::new(), |(name, _)| name.to_owned()),
+            parameters: output::count(family::parameters(model)),
+            format: family::main_format(model).to_owned(),
             digest: None,
-        })
-    }
-
-    /// Tells its digest, for which it is read whole when somebody first asks for it.
-    pub(crate) fn with_digest(self) -> Self {
-        Self { digest: Some(KnownDigest::default()), ..self }
+        }
     }
 
     fn open(&self) -> Option<(OpenFile, Option<Digest>)> {
-        let mut opened = open_model(&self.path, None)?;
+        let mut opened = match &self.place {
+            Place::File(path) => open_model(path, None)?,
+            Place::Embedded(bytes) => open_embedded(bytes),
+        };
         let digest = self.digest.as_ref().and_then(|known| known.of(&mut opened));
         if let Some(digest) = digest {
             opened.tag = strong_tag(&digest);

@@ -11,7 +11,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{failure::Failure, moment, output};
+use crate::{failure::Failure, output};
 
 /// Messages that are kept in memory.
 const MOST_MESSAGES: usize = 2_000;
@@ -58,7 +58,8 @@ impl Ring {
     /// Adds a message and gives its number.
     pub(crate) fn push(&mut self, tag: String, text: String) -> u64 {
         self.latest += 1;
-        let entry = Entry { sequence: self.latest, time: moment::precise(SystemTime::now()), tag, text };
+        let entry =
+            Entry { sequence: self.latest, time: output::timestamp_millis(SystemTime::now()), tag, text };
         if let Some(file) = &mut self.file {
             file.append(&entry);
         }

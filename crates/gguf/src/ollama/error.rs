@@ -42,6 +42,15 @@ pub enum StoreError {
         source: std::io::Error,
     },
 
+    /// The operating system could not delete a file.
+    #[error("`{}` can't be deleted", path.display())]
+    Delete {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+
     /// A manifest, or a blob that should be JSON or text, holds something else.
     #[error("`{}` is damaged: {reason}", path.display())]
     Damaged {
@@ -110,7 +119,7 @@ impl StoreError {
             Self::InvalidName { .. } => "store.name",
             Self::NoStore { .. } => "store.missing",
             Self::ModelNotFound { .. } => "model.not_found",
-            Self::Io { .. } => "store.io",
+            Self::Io { .. } | Self::Delete { .. } => "store.io",
             Self::Damaged { .. } | Self::WrongDigest { .. } => "store.damaged",
             Self::MissingBlob { .. } => "store.missing_blob",
             Self::WrongSize { .. } => "store.wrong_size",
