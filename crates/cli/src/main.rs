@@ -13,13 +13,13 @@ mod engine;
 mod failure;
 mod family;
 mod model;
-mod new_file;
 mod output;
 mod program;
 mod request;
 mod runtime_folder;
 mod server;
 mod signals;
+mod whole_file;
 mod writer;
 
 use std::{borrow::Cow, io, process::ExitCode};

@@ -1,4 +1,4 @@
-//! Finding the model that a command names: a file, an address, a name in the Ollama store, or the demo model.
+//! Finds the model that a command names: a file, a URL, a name in the Ollama store, or the demo model.
 
 use std::{
     ffi::OsStr,
@@ -19,14 +19,14 @@ use rullama_tokenizer::Tokenizer;
 
 use crate::{demo, failure::Failure, family, output};
 
-/// A model that was opened, and what was known of it before.
+/// A model that was opened, and where it came from.
 pub(crate) struct Opened {
     pub(crate) model: Model,
-    /// What to call it: its file's stem, or its name in the store.
+    /// Its name: the file's stem, or the name in the store.
     pub(crate) name: String,
-    /// What the store adds, for a model that comes from there.
+    /// The rest of a model of the store: its configuration, system prompt, parameters and licence.
     pub(crate) stored: Option<StoredModel>,
-    /// Whether it is the one that comes with rullama.
+    /// Whether it is the built-in demo model.
     pub(crate) is_demo: bool,
 }
 
@@ -56,11 +56,11 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     if is_address(text) {
         return open_address(text).await;
     }
-    // A name may carry a scheme, too; what the store does not have is an address.
+    // A name in the store may begin with a scheme too. Anything else with a scheme is a URL.
     if has_scheme(text) && !text.parse::<Name>().is_ok_and(|name| store().model(&name).is_ok()) {
         return open_address(text).await;
     }
-    // A folder may have the name of a model; what is no text can be nothing but a path.
+    // A folder may have the same name as a model. Text that is not UTF-8 can only be a path.
     if path.is_file() || looks_like_a_path(path) || argument.to_str().is_none() {
         return open_file(path).await;
     }
@@ -99,12 +99,12 @@ fn has_scheme(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// No name ends like a file.
+/// Whether this is the URL of a GGUF file. Names in the store do not end like that.
 fn is_address(text: &str) -> bool {
     has_scheme(text) && text.split(['?', '#']).next().is_some_and(|path| path.ends_with(".gguf"))
 }
 
-/// What could not be a name is a path, though nothing is there.
+/// Whether this can only be a path, even if no such file exists.
 fn looks_like_a_path(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
         || path.is_absolute()
@@ -144,7 +144,7 @@ impl Opened {
         Ok(Tokenizer::from_gguf(self.model.header())?)
     }
 
-    /// Refuses what the engine will refuse, before anybody waits for a GPU.
+    /// Makes the engine's checks before the GPU is opened, which takes longer.
     pub(crate) fn check(&self, context: Option<u32>) -> Result<(), Failure> {
         let most = Config::read(&self.model)?.context_length;
         match context {
@@ -153,19 +153,21 @@ impl Opened {
         }
     }
 
-    /// Refuses what is no Gemma 4 model, for commands that would not notice.
+    /// Refuses models other than Gemma 4, for commands that would not notice.
     pub(crate) fn check_architecture(&self) -> Result<(), Failure> {
         let found =
             self.model.metadata().optional_str("general.architecture").ok().flatten().unwrap_or_default();
         if found.starts_with("gemma4") {
             return Ok(());
         }
-        Err(Failure::new(format!("the file holds a model of architecture `{found}`; `gemma4` was expected"))
-            .hint("give the file with the text model, not the one with its towers"))
+        Err(Failure::new(format!(
+            "this is a model of architecture `{found}`, and rullama runs `gemma4` models only"
+        ))
+        .hint("if this file has only the vision and audio towers, give the file of the text model"))
     }
 
-    /// The prompt style. For a model in the store this is Ollama's own rule; a file is judged by its
-    /// name, then by which member of the family it holds, then by its size.
+    /// The prompt style. For a model in the store Ollama's rule decides; for a file its name does, then the member of the
+    /// family, then the size.
     pub(crate) fn prompt_variant(&self) -> Variant {
         match &self.stored {
             Some(stored) => {
@@ -180,7 +182,7 @@ impl Opened {
     }
 }
 
-/// A progress bar for `bytes` bytes, drawn where a person watches.
+/// A progress bar for `bytes` bytes, drawn on a terminal only.
 pub(crate) fn progress(what: &str, bytes: u64) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -190,7 +192,7 @@ pub(crate) fn progress(what: &str, bytes: u64) -> ProgressBar {
     ProgressBar::new(bytes).with_style(style).with_message(output::harmless(what).into_owned())
 }
 
-/// A progress bar for `steps` steps, drawn where a person watches.
+/// A progress bar for `steps` steps, drawn on a terminal only.
 pub(crate) fn progress_of_steps(what: &str, steps: u64) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,6 +1,13 @@
-//! Signals that ask the program to end, for commands that have something to put away first.
+//! Signals that ask the program to stop, for commands that have to clean up first.
 
-use std::{future::Future, io};
+use std::{
+    future::Future,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use crate::failure::Failure;
 
@@ -11,12 +18,26 @@ pub(crate) fn end() -> Result<impl Future<Output = ()>, Failure> {
 }
 
 /// The same, also when the terminal hangs up.
-pub(crate) fn end_or_hang_up() -> Result<impl Future<Output = ()>, Failure> {
+fn end_or_hang_up() -> Result<impl Future<Output = ()>, Failure> {
     listen(true).map_err(refused)
 }
 
+/// A flag that becomes true when a signal asks the program to stop. From now on signals do not end the program at once.
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    // Listening begins here, not when the task first runs, so that no signal is missed.
+    let signalled = end_or_hang_up()?;
+    // Nobody waits for the task: it ends with the program.
+    tokio::spawn(async move {
+        signalled.await;
+        stopped.store(true, Ordering::Relaxed);
+    });
+    Ok(stop)
+}
+
 fn refused(error: io::Error) -> Failure {
-    Failure::new("the program cannot listen to Ctrl-C").caused_by(error)
+    Failure::new("can't handle Ctrl-C").caused_by(error)
 }
 
 #[cfg(unix)]

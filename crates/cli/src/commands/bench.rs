@@ -31,8 +31,8 @@ pub(super) async fn run(arguments: &BenchArguments) -> Result<(), Failure> {
 
 async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
     if arguments.prompt == 0 && arguments.generate == 0 {
-        let failure = Failure::new("with --prompt 0 and --generate 0 there is nothing to measure");
-        return Err(failure.hint("give one of them a number").usage());
+        let failure = Failure::new("there is nothing to measure with --prompt 0 and --generate 0");
+        return Err(failure.hint("set one of them to a number above 0").usage());
     }
     let mut setting = load(arguments).await?;
     let mut results = Vec::new();
@@ -96,7 +96,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let (engine, device) = match gpu {
         None => {
             if arguments.profile {
-                let message = "single kernels can only be timed on the GPU";
+                let message = "--profile works only on the GPU";
                 return Err(Failure::new(message).hint("leave out --profile or --backend cpu").usage());
             }
             arguments.memory.apply(&mut options, BackendChoice::Cpu);
@@ -105,14 +105,14 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
         Some(gpu) => {
             let profile = gpu.profile().clone();
             if arguments.profile && !profile.timestamps {
-                let message = format!("the GPU `{}` has no clock for single kernels", profile.name);
+                let message = format!("the GPU `{}` can't time single kernels", profile.name);
                 return Err(Failure::new(message).hint("leave out --profile"));
             }
             arguments.memory.apply(&mut options, BackendChoice::Gpu);
             // Before there are weights, so that the buffer that is read needs no room beside them.
             load += clock.lap();
             let progress = spinner();
-            progress.set_message("measuring the bandwidth");
+            progress.set_message("measuring memory bandwidth");
             bandwidth = Some(measure_bandwidth(&gpu, &engine::clock()).await?);
             progress.finish_and_clear();
             clock.lap();
@@ -124,7 +124,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     Ok(Setting { engine, name, device, load, bandwidth, tokens, progress })
 }
 
-/// Shows what is going on, where a person watches.
+/// Shows what is being measured, on a terminal only.
 fn spinner() -> ProgressBar {
     use std::io::IsTerminal as _;
     if !std::io::stderr().is_terminal() {

@@ -19,6 +19,7 @@ mod serve;
 mod show;
 mod synth;
 mod tokenize;
+mod written;
 
 use std::{fs, io::Read as _, path::Path};
 

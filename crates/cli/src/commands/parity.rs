@@ -57,7 +57,7 @@ async fn compare_all(arguments: &ParityArguments) -> Result<(), Failure> {
             Some(Server::find(url, arguments.server_model.as_deref().or(own_name)).await?)
         }
     };
-    let gpu = engine::open_gpu("parity is about what a GPU computes").await?;
+    let gpu = engine::open_gpu("parity needs a GPU").await?;
     let device = gpu.profile().name.clone();
     let ours = engine::load_on(gpu, opened, &options).await?;
     let mut parity = Parity {
@@ -91,7 +91,7 @@ async fn compare_all(arguments: &ParityArguments) -> Result<(), Failure> {
     match report.count(Verdict::Different) {
         0 => Ok(()),
         count => Err(Failure::new(format!("{count} of {} continuations differ", report.comparisons.len()))
-            .hint("`rullama doctor` tests the GPU; `--kv f32` rules out rounded keys and values")),
+            .hint("test the GPU with `rullama doctor`, or try --kv f32, which rules out rounding in the key-value cache")),
     }
 }
 
@@ -267,7 +267,7 @@ impl Report<'_> {
             all - equal - within
         ))?;
         if !self.by_tokens() {
-            output::line("texts were compared: the server tells neither tokens nor logits")?;
+            output::line("only the text was compared, because the server returns neither tokens nor logits")?;
         }
         Ok(())
     }

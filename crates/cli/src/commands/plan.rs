@@ -23,10 +23,10 @@ impl PlanListing {
         let end = position.saturating_add(rows);
         if end > config.context_length {
             let most = config.context_length;
-            let message = format!("the step ends after {end} tokens; the model was made for {most}");
-            return Err(Failure::new(message).hint("give a smaller --position"));
+            let message = format!("the step ends after {end} tokens, but the model supports {most}");
+            return Err(Failure::new(message).hint("use a smaller --position"));
         }
-        let gpu = engine::open_gpu("a plan is made for a GPU").await?;
+        let gpu = engine::open_gpu("--plan needs a GPU").await?;
         let graph = text(model, &config, Outputs::Last)?;
         let options = ModelOptions::default();
         let context = options.context.max(end).min(config.context_length);
@@ -87,7 +87,7 @@ impl PlanListing {
         output::line("")?;
         let totals = [
             ("device", self.device.clone()),
-            ("step", format!("{} token(s) after {}", report.rows, report.position)),
+            ("step", format!("{} tokens at position {}", report.rows, report.position)),
             ("dispatches", report.dispatches.len().to_string()),
             ("per layer", self.per_layer().map_or("unknown".to_owned(), |count| format!("{count:.1}"))),
             ("weights", format!("{} ({} bytes)", output::size(report.weight_bytes()), report.weight_bytes())),

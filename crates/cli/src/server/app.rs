@@ -94,7 +94,7 @@ pub(super) async fn serve(State(shared): SharedState, request: Request) -> Resul
         Err(_) if is_page && !is_deep => shared.app.open(&[INDEX.to_owned()]),
         result => result,
     });
-    let opened = opened.await.map_err(|_| Problem::internal("the file cannot be read"))?;
+    let opened = opened.await.map_err(|_| Problem::internal("the file can't be read"))?;
     match opened {
         Ok(opened) => Ok(file::respond(request.method(), request.headers(), opened)),
         Err(_) if is_page => Ok(Redirect::temporary("/").into_response()),

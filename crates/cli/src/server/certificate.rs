@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     failure::Failure,
-    new_file::{self, Readers},
+    whole_file::{self, Readers},
 };
 
 const DAY: u64 = 86_400;
@@ -104,16 +104,16 @@ impl Certificate {
         let problem = |what: &str| Failure::new(format!("the certificate `{}` {what}", path.display()));
         let kept: Option<Self> = match read_private(&path) {
             Ok(None) => {
-                let hint = "if nobody else had access, `chmod 600` makes it private; otherwise delete it, and a new \
-                            one is made, which phones have to trust anew";
-                return Err(problem("can be read by other users, and holds private keys").hint(hint));
+                let hint = "if nobody else could read it, make it private with `chmod 600`; otherwise delete it, and \
+                            rullama makes a new one, which phones have to trust again";
+                return Err(problem("contains private keys, and other users can read it").hint(hint));
             }
             Ok(Some(bytes)) => Some(serde_json::from_slice(&bytes).map_err(|error| {
-                let hint = "delete it, and a new one is made, which phones have to trust anew";
+                let hint = "delete it, and rullama makes a new one, which phones have to trust again";
                 problem("is damaged").caused_by(error).hint(hint)
             })?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(problem("cannot be read").caused_by(error)),
+            Err(error) => return Err(problem("can't be read").caused_by(error)),
         };
         let mut names: BTreeSet<String> = addresses.iter().map(IpAddr::to_string).collect();
         names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
@@ -139,9 +139,9 @@ impl Certificate {
             }
         }
         let made = make(authority, public, names, now)
-            .map_err(|error| Failure::new("the certificate cannot be made").caused_by(error))?;
+            .map_err(|error| Failure::new("the certificate can't be made").caused_by(error))?;
         made.keep(&path).map_err(|error| {
-            problem("cannot be written").caused_by(error).hint("--certificate names another folder")
+            problem("can't be written").caused_by(error).hint("choose another folder with --certificate")
         })?;
         Ok(made)
     }
@@ -156,10 +156,10 @@ impl Certificate {
             builder.create(folder)?;
         }
         let text = serde_json::to_vec_pretty(self)?;
-        let write = |output: &mut new_file::Output<'_>| Ok(output.write_all(&text)?);
+        let write = |output: &mut whole_file::Output<'_>| Ok(output.write_all(&text)?);
         // A signal that comes meanwhile is heard when the server runs, a moment later.
         let stop = AtomicBool::new(false);
-        match new_file::create::<WriteError>(path, Readers::Owner, &stop, write, |_| Ok(())) {
+        match whole_file::create::<WriteError>(path, Readers::Owner, &stop, write, |_| Ok(())) {
             Ok(_) => Ok(()),
             Err(WriteError::Io(error)) => Err(error),
             Err(error) => Err(io::Error::other(error)),
@@ -197,7 +197,9 @@ fn certificate_der(pem: &str) -> Result<CertificateDer<'static>, Failure> {
 }
 
 fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
-    Failure::new("the certificate cannot be used").caused_by(error).hint("delete it, and a new one is made")
+    Failure::new("the certificate is not valid")
+        .caused_by(error)
+        .hint("delete it, and rullama makes a new one")
 }
 
 /// What a file holds that nobody but its owner can read; nothing if others can.
@@ -445,7 +447,7 @@ mod tests {
         for mode in [0o640, 0o604, 0o620, 0o666] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let said = load().err().unwrap().to_string();
-            assert!(said.contains("can be read by other users") && said.contains("chmod 600"), "{said}");
+            assert!(said.contains("other users can read it") && said.contains("chmod 600"), "{said}");
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(load().ok().unwrap().server.certificate, first.server.certificate);

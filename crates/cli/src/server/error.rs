@@ -38,12 +38,16 @@ impl Problem {
     }
 
     pub(super) fn method() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", "this address does not take that method")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "request.method",
+            "this address does not support that method",
+        )
     }
 
     /// A body that took too long to come.
     pub(super) fn timeout() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "request.timeout", "the rest of the request did not come")
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request.timeout", "the request took too long to arrive")
     }
 
     /// Something on this side that the client can do nothing about.

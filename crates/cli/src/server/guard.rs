@@ -90,11 +90,11 @@ impl Guard {
             (Some(host), None) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
             _ => None,
         };
-        let host = host.ok_or_else(|| refused("exactly one Host header was expected"))?;
+        let host = host.ok_or_else(|| refused("a request must have exactly one Host header"))?;
         // A request to a proxy names the host in its first line too.
         let same = request.uri().authority().is_none_or(|authority| *authority == host);
         if !same || !self.knows(&host) {
-            return Err(refused("this server does not answer to that name; use its address"));
+            return Err(refused("this server does not accept that host name; use its IP address"));
         }
         if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
@@ -104,7 +104,7 @@ impl Guard {
                 Err(Problem::new(
                     StatusCode::FORBIDDEN,
                     "origin.refused",
-                    "pages of other origins cannot do this",
+                    "pages from other origins can't do this",
                 ))
             }
             _ => Ok(()),

@@ -46,19 +46,21 @@ pub(super) async fn append(
     check_token(&shared, &uri, &headers)?;
     let body = body.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_long(),
-        _ => Problem::bad_request("the body cannot be read"),
+        _ => Problem::bad_request("the body can't be read"),
     })?;
     let content_type = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
     let content_type = content_type.unwrap_or("text/plain").split(';').next().unwrap_or_default().trim();
     let Report { tag, text } = match content_type.to_ascii_lowercase().as_str() {
-        "application/json" => serde_json::from_slice(&body)
-            .map_err(|error| Problem::bad_request(format!("a tag and a text were expected: {error}")))?,
+        "application/json" => serde_json::from_slice(&body).map_err(|error| {
+            Problem::bad_request(format!("the body must be a JSON object with `tag` and `text`: {error}"))
+        })?,
         "text/plain" => {
             let text = String::from_utf8(body.into());
             Report { tag: None, text: text.map_err(|_| Problem::bad_request("the text is not UTF-8"))? }
         }
         other => {
-            let message = format!("`{other}` is not understood; application/json or text/plain was expected");
+            let message =
+                format!("content type `{other}` is not supported (expected application/json or text/plain)");
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", message));
         }
     };
@@ -85,7 +87,7 @@ pub(super) async fn read(
         check_tag(tag)?;
     }
     let since = match parameter(&uri, "since") {
-        Some(since) => since.parse().map_err(|_| Problem::bad_request("since is not a number"))?,
+        Some(since) => since.parse().map_err(|_| Problem::bad_request("`since` is not a number"))?,
         None => 0,
     };
     let latest = lock(&shared.log).latest();
@@ -155,7 +157,7 @@ fn check_token(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> Result<(), Pr
         Some(token) if !token.allows(uri, headers) => Err(Problem::new(
             StatusCode::FORBIDDEN,
             "token.missing",
-            "on a network the log is for pages that were opened by the address with ?token=, which the server printed",
+            "the log needs the token that the server printed: open the page with ?token=TOKEN",
         )),
         _ => Ok(()),
     }
@@ -177,10 +179,10 @@ fn check_tag(tag: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::bad_request(format!(
-        "a tag has 1 to {LONGEST_TAG} letters, digits, dots, dashes and underscores"
+        "a tag must have 1 to {LONGEST_TAG} letters, digits, dots, dashes or underscores"
     )))
 }
 
 fn too_long() -> Problem {
-    Problem::too_large(format!("a message has at most {LONGEST_TEXT} bytes"))
+    Problem::too_large(format!("a message can have at most {LONGEST_TEXT} bytes"))
 }

@@ -91,7 +91,7 @@ enum Part {
 
 pub(super) async fn list(State(shared): SharedState) -> Result<Response, Problem> {
     let listed = tokio::task::spawn_blocking(move || shared.catalogue.entries());
-    let entries = listed.await.map_err(|_| Problem::internal("the models cannot be listed"))?;
+    let entries = listed.await.map_err(|_| Problem::internal("the models can't be listed"))?;
     Ok(json_response(&json!({ "models": entries })))
 }
 
@@ -104,10 +104,10 @@ pub(super) async fn projector(State(shared): SharedState, request: Request) -> R
 }
 
 async fn serve(shared: Arc<Shared>, request: Request, prefix: &str, part: Part) -> Result<Response, Problem> {
-    let nothing = || Problem::not_found("there is no such model; /api/models lists what there is");
+    let nothing = || Problem::not_found("there is no such model; /api/models lists the models");
     let name = request.uri().path().strip_prefix(prefix).and_then(path::decode).ok_or_else(nothing)?;
     let opened = tokio::task::spawn_blocking(move || shared.catalogue.open(&name, part)).await;
-    let opened = opened.map_err(|_| Problem::internal("the model cannot be read"))?.ok_or_else(nothing)?;
+    let opened = opened.map_err(|_| Problem::internal("the model can't be read"))?.ok_or_else(nothing)?;
     Ok(file::respond(request.method(), request.headers(), opened))
 }
 
@@ -213,8 +213,10 @@ impl ModelFile {
     pub(crate) async fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if SplitName::parse(&path.to_string_lossy()).is_some() {
-            return Err(Failure::new(format!("`{name}` is a part of a split model"))
-                .hint("`llama-gguf-split --merge` makes one file of it"));
+            return Err(Failure::new(format!(
+                "`{name}` is one part of a split model, which can't be served"
+            ))
+            .hint("merge the parts with `llama-gguf-split --merge`"));
         }
         let model = open_path(path).await?;
         Ok(Self::new(name, Place::File(path.to_owned()), &model))

@@ -96,7 +96,7 @@ impl LogFile {
             Ok(Self { file, bytes, full: false })
         };
         open().map_err(|error: std::io::Error| {
-            Failure::new(format!("the log `{}` cannot be written", path.display())).caused_by(error)
+            Failure::new(format!("the log file `{}` can't be written", path.display())).caused_by(error)
         })
     }
 
@@ -110,13 +110,13 @@ impl LogFile {
         if self.bytes > LARGEST_FILE {
             self.full = true;
             output::note(format_args!(
-                "note: the log has {} MiB; nothing more is added to it",
+                "note: the log file has reached {} MiB; new messages are no longer added to it",
                 LARGEST_FILE >> 20
             ));
         } else if let Err(error) = self.file.write_all(&line) {
             self.full = true;
             output::note(format_args!(
-                "note: the log cannot be written, nothing more is added to it: {error}"
+                "note: the log file can't be written, so new messages are no longer added to it: {error}"
             ));
         }
     }

@@ -28,7 +28,7 @@ impl Token {
     pub(crate) fn random(port: u16, secure: bool) -> Result<Self, Failure> {
         let mut bytes = [0; BYTES];
         let random = rustls::crypto::ring::default_provider().secure_random;
-        random.fill(&mut bytes).map_err(|_| Failure::new("the system gives no random numbers"))?;
+        random.fill(&mut bytes).map_err(|_| Failure::new("the system's random number generator failed"))?;
         let text = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { text, cookie: format!("rullama-{port}"), secure })
     }

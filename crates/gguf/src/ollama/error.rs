@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum StoreError {
     /// Not a model name.
-    #[error("`{name}` is not a model name: its {part} is `{found}`")]
+    #[error("`{name}` is not a valid model name: its {part} can't be `{found}`")]
     InvalidName {
         /// The name as given.
         name: String,
@@ -18,14 +18,14 @@ pub enum StoreError {
     },
 
     /// There is no store at all.
-    #[error("there is no Ollama store at `{}`", root.display())]
+    #[error("no Ollama models found: `{}` does not exist", root.display())]
     NoStore {
         /// Where it was looked for.
         root: PathBuf,
     },
 
     /// The store has no such model.
-    #[error("model `{name}` is not in the Ollama store: `{}` does not exist", manifest.display())]
+    #[error("model `{name}` not found: `{}` does not exist", manifest.display())]
     ModelNotFound {
         /// The model.
         name: String,
@@ -34,7 +34,7 @@ pub enum StoreError {
     },
 
     /// The operating system could not read a file.
-    #[error("`{}` cannot be read", path.display())]
+    #[error("`{}` can't be read", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum StoreError {
     },
 
     /// A blob that the manifest names is missing.
-    #[error("the {layer} blob of `{name}` is missing: `{}` does not exist", path.display())]
+    #[error("model `{name}` is incomplete: its {layer} file `{}` does not exist", path.display())]
     MissingBlob {
         /// The model.
         name: String,
@@ -72,7 +72,7 @@ pub enum StoreError {
     },
 
     /// A blob has another size than its manifest says: most often a download that was cut off.
-    #[error("`{}` has {found} bytes; the manifest of `{name}` says {expected}", path.display())]
+    #[error("model `{name}` is incomplete: `{}` has {found} of {expected} bytes", path.display())]
     WrongSize {
         /// The model.
         name: String,
@@ -85,7 +85,7 @@ pub enum StoreError {
     },
 
     /// A blob's content is not what its name promises.
-    #[error("`{}` has digest {found}, which is not the one it is named after", path.display())]
+    #[error("`{}` is damaged: its digest is {found}", path.display())]
     WrongDigest {
         /// The blob.
         path: PathBuf,
@@ -94,7 +94,7 @@ pub enum StoreError {
     },
 
     /// A model without a GGUF layer.
-    #[error("model `{name}` has no GGUF weights: its format is `{format}`")]
+    #[error("model `{name}` has no GGUF file: its format is `{format}`")]
     NoWeights {
         /// The model.
         name: String,
@@ -103,7 +103,7 @@ pub enum StoreError {
     },
 
     /// A model that runs on someone else's machine.
-    #[error("model `{name}` runs on `{host}` and has no local weights")]
+    #[error("model `{name}` runs on `{host}` and has no files on this machine")]
     Remote {
         /// The model.
         name: String,

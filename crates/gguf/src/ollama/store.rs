@@ -271,7 +271,7 @@ impl Store {
     fn text(&self, name: &Name, layer: &Layer, what: &str) -> Result<String, StoreError> {
         let path = self.blob(name, layer, what)?.path;
         String::from_utf8(read_small(&path)?)
-            .map_err(|_| StoreError::Damaged { path, reason: "it is not UTF-8".to_owned() })
+            .map_err(|_| StoreError::Damaged { path, reason: "it is not UTF-8 text".to_owned() })
     }
 
     fn json<T: DeserializeOwned>(&self, name: &Name, layer: &Layer, what: &str) -> Result<T, StoreError> {

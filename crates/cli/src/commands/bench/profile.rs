@@ -80,7 +80,7 @@ impl Profile {
         let (all, count) = (self.seconds(), self.kernels.iter().map(|kernel| kernel.count).sum::<u32>());
         output::line("")?;
         output::line(&format!(
-            "a step of {} token(s) at {}: {count} dispatches, {:.1} µs by the GPU's clock",
+            "a step of {} tokens at depth {}: {count} dispatches, {:.1} µs of GPU time",
             self.rows,
             self.depth,
             1e6 * all

@@ -34,14 +34,14 @@ impl Server {
         let agent = concat!("rullama/", env!("CARGO_PKG_VERSION"));
         let client = Client::builder().user_agent(agent).connect_timeout(PATIENCE).build();
         let client =
-            client.map_err(|error| Failure::new("the HTTP client cannot be set up").caused_by(error))?;
+            client.map_err(|error| Failure::new("the HTTP client can't be set up").caused_by(error))?;
         let mut server = Self { client, url: url.to_owned(), kind: Kind::LlamaCpp };
         // Who refuses to talk at all is asked only once.
         if let Ok(version) = server.ask(Method::GET, "/api/version", None).await? {
-            let version = version["version"].as_str().unwrap_or("of an unknown version").to_owned();
+            let version = version["version"].as_str().unwrap_or("(unknown version)").to_owned();
             let Some(model) = model else {
-                let failure = Failure::new("the name of the model on the Ollama server is not known");
-                return Err(failure.hint("give it with --model, such as --model gemma4:e2b").usage());
+                let failure = Failure::new("Ollama needs the name of the model on its server");
+                return Err(failure.hint("give it with --model, as in --model gemma4:e2b").usage());
             };
             server.kind = Kind::Ollama { version, model: model.to_owned() };
             return Ok(server);
@@ -49,9 +49,9 @@ impl Server {
         match server.ask(Method::GET, "/props", None).await? {
             Ok(_) => Ok(server),
             Err(refusal) => {
-                let message = format!("`{url}` answers neither as Ollama nor as llama.cpp: {refusal}");
+                let message = format!("`{url}` is neither an Ollama nor a llama.cpp server: {refusal}");
                 Err(Failure::new(message)
-                    .hint("give the server's address alone, such as http://localhost:11434"))
+                    .hint("give only the server's address, such as http://localhost:11434"))
             }
         }
     }
@@ -70,8 +70,8 @@ impl Server {
             Kind::LlamaCpp => ("/completion", llama_request(ids, tokens)),
         };
         let answer = self.ask(Method::POST, path, Some(body)).await?.map_err(|refusal| {
-            let message = format!("`{}{path}` failed with {refusal}", self.url);
-            Failure::new(message).hint("the server's own log may say why; is the model's name right?")
+            let message = format!("`{}{path}` returned {refusal}", self.url);
+            Failure::new(message).hint("check the model's name and the server's log")
         })?;
         Ok(match self.kind {
             Kind::Ollama { .. } => ollama_answer(&answer),
@@ -88,9 +88,9 @@ impl Server {
     ) -> Result<Result<Value, Refusal>, Failure> {
         let address = format!("{}{path}", self.url);
         let failed = |error| {
-            Failure::new(format!("`{address}` cannot be reached"))
+            Failure::new(format!("`{address}` can't be reached"))
                 .caused_by(error)
-                .hint("is the server running, and is the address right?")
+                .hint("check that the server is running and that the address is right")
         };
         let mut request = self.client.request(method, &address);
         if let Some(body) = body {
@@ -117,7 +117,7 @@ struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP status {}", self.status)?;
-        let Some(answer) = &self.answer else { return f.write_str(" and no JSON") };
+        let Some(answer) = &self.answer else { return f.write_str(", not JSON") };
         // Ollama has its reason at `error`, llama.cpp at `error.message`.
         let error = &answer["error"];
         match error.as_str().or_else(|| error["message"].as_str()) {
