@@ -85,7 +85,10 @@ fn begin(folder: &Path, target: &Path, readers: Readers) -> io::Result<NamedTemp
         // The system takes the user's mask off this, as for every new file.
         builder.permissions(fs::Permissions::from_mode(mode));
     }
-    let new = builder.tempfile_in(folder)?;
+    // A missing folder is reported as the system reports it. The errors of `tempfile` name the temporary path, which means
+    // nothing to the user, so only their kind is kept.
+    fs::metadata(folder)?;
+    let new = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
     if let (Readers::Usual, Ok(old)) = (readers, fs::metadata(target)) {
         // On a system that can't do this the new file has the usual permissions.
         let _ = new.as_file().set_permissions(old.permissions());

@@ -108,7 +108,7 @@ pub enum GpuError {
     },
 
     /// A token outside of the vocabulary.
-    #[error("token {id} does not exist: the vocabulary has {vocabulary} tokens")]
+    #[error("token {id} does not exist (the vocabulary has {vocabulary} tokens)")]
     UnknownToken {
         /// The token.
         id: u32,

@@ -27,7 +27,7 @@ pub enum ReferenceError {
     },
 
     /// A token outside of the vocabulary.
-    #[error("token {id} does not exist: the vocabulary has {vocabulary} tokens")]
+    #[error("token {id} does not exist (the vocabulary has {vocabulary} tokens)")]
     UnknownToken {
         /// The token.
         id: u32,

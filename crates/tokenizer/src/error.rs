@@ -94,7 +94,7 @@ pub enum TokenizerError {
     },
 
     /// An id to decode that no token has.
-    #[error("token {id} does not exist: the vocabulary has {tokens} tokens")]
+    #[error("token {id} does not exist (the vocabulary has {tokens} tokens)")]
     UnknownId {
         /// The id.
         id: u32,

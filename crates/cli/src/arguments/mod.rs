@@ -26,10 +26,10 @@ fn optional_model_help() -> String {
 
 const EXAMPLES: &str = "\
 Examples:
-  rullama run                                   Chat with the built-in demo model
+  rullama run                                    Chat with the built-in demo model
   rullama run gemma4:e2b \"Why is the sky blue?\"  Ask one question
-  rullama serve --open                          Open the web app in your browser
-  rullama list                                  Show the models you have
+  rullama serve --open                           Open the web app in your browser
+  rullama list                                   Show the models you have
 
 `rullama COMMAND --help` describes a command in detail.";
 

@@ -144,6 +144,9 @@ impl Summary {
         section("Parameters", &self.parameter_rows());
         section("System", &self.system.as_deref().map(first_lines).unwrap_or_default());
         section("Licence", &self.licence.as_deref().map(first_lines).unwrap_or_default());
+        // Sections are separated by blank lines; nothing follows the last.
+        text.truncate(text.trim_end().len());
+        text.push('\n');
         text
     }
 }

@@ -11,7 +11,7 @@ pub enum HeaderError {
     Source(#[from] SourceError),
 
     /// The first four bytes are not `GGUF`.
-    #[error("this isn't a GGUF file: it starts with the bytes {found:02x?}")]
+    #[error("this isn't a GGUF file (it starts with the bytes {found:02x?})")]
     NotGguf {
         /// The first bytes, up to four.
         found: Vec<u8>,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum StoreError {
     /// Not a model name.
-    #[error("`{name}` is not a valid model name: its {part} can't be `{found}`")]
+    #[error("`{name}` is not a valid model name{}", which_part(name, part, found))]
     InvalidName {
         /// The name as given.
         name: String,
@@ -110,6 +110,11 @@ pub enum StoreError {
         /// Where it runs.
         host: String,
     },
+}
+
+/// The invalid part of a name, unless it is the whole name.
+fn which_part(name: &str, part: &str, found: &str) -> String {
+    if name == found { String::new() } else { format!(": its {part} can't be `{found}`") }
 }
 
 impl StoreError {
