@@ -224,7 +224,8 @@ fn a_damaged_store_is_described() {
     let (status, said) = failure_of(&["inspect", "gemma4"], Some(store.path()));
     assert_eq!(status, 1);
     assert!(
-        said.contains(weights.to_str().unwrap()) && said.contains("hint: download it again with `ollama pull gemma4:latest`"),
+        said.contains(weights.to_str().unwrap())
+            && said.contains("hint: download it again with `ollama pull gemma4:latest`"),
         "{said}"
     );
 }

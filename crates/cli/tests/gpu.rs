@@ -226,7 +226,10 @@ fn the_doctor_describes_the_gpu() {
     assert!(verdict.starts_with(name) && verdict.contains("all kernels pass"), "{said}");
     assert!(said.contains("memory bandwidth ") && !said.contains("KERNEL"), "{said}");
     let said = String::from_utf8(rullama(&["doctor", "--verbose"], &[]).stdout).unwrap();
-    assert!(said.contains("KERNEL") && said.contains("SELF-TEST") && said.contains("largest binding"), "{said}");
+    assert!(
+        said.contains("KERNEL") && said.contains("SELF-TEST") && said.contains("largest binding"),
+        "{said}"
+    );
 }
 
 /// A GPU that is a program is slower than the CPU, and so is used only where it was asked for.
@@ -288,7 +291,10 @@ fn where_there_is_no_gpu_that_is_said() {
     // Without --backend the CPU takes over, with a note.
     let output = rullama(&generate, &hidden);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("note: no GPU found, so rullama uses the CPU"), "{said}");
+    assert!(
+        output.status.success() && said.contains("note: no GPU found, so rullama uses the CPU"),
+        "{said}"
+    );
 }
 
 /// Numbers that are not finite end a reply with the same error on both backends, and not with garbage.

@@ -138,7 +138,8 @@ fn without_a_server_ps_explains_itself() {
     let port = listener.local_addr().unwrap().port().to_string();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let _ = std::io::Write::write_all(&mut { stream }, b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+            let _ =
+                std::io::Write::write_all(&mut { stream }, b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
         }
     });
     let found = common::json_of(&mut program(&["ps", "--port", &port, "--json"]), "");

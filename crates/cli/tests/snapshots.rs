@@ -73,7 +73,11 @@ fn transcript(folder: &Path, arguments: &[&str], input: &str) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let shown: Vec<String> = arguments
         .iter()
-        .map(|word| if word.contains(' ') || word.is_empty() { format!("{word:?}") } else { (*word).to_owned() })
+        .map(
+            |word| {
+                if word.contains(' ') || word.is_empty() { format!("{word:?}") } else { (*word).to_owned() }
+            },
+        )
         .collect();
     let mut said = format!("$ rullama {}\n{}", shown.join(" "), text(&output.stdout));
     said += &text(&output.stderr);

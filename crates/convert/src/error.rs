@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a checkpoint.
+//! Errors of converting a checkpoint.
 
 use std::{fmt, io, path::PathBuf};
 

@@ -184,10 +184,7 @@ fn numbers_out_of_range_are_errors_that_name_the_option() {
         assert_eq!(error.to_string(), format!("option `{option}` is {value} (expected {expected})"));
     }
     for (bias, message) in [
-        (
-            json!({"x": 1}),
-            "option `logit_bias` is the id `x` (expected a whole number from 0 to 4294967295)",
-        ),
+        (json!({"x": 1}), "option `logit_bias` is the id `x` (expected a whole number from 0 to 4294967295)"),
         (json!({"7": 1e300}), "option `logit_bias[7]` is 1e+300 (expected a finite number)"),
     ] {
         assert_eq!(read(json!({ "logit_bias": bias })).unwrap_err().to_string(), message);

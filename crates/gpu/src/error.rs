@@ -4,7 +4,7 @@ use rullama_gguf::{FormatError, SourceError};
 
 use crate::{Bound, Budget, SelfTestResult, budget::Size};
 
-/// Why a model could not be loaded onto a GPU, or a step not be computed.
+/// Why a model could not be loaded onto the GPU, or a step could not be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
@@ -24,28 +24,28 @@ pub enum GpuError {
         reason: String,
     },
 
-    /// The GPU is gone, or failed in a way that it cannot go on from.
+    /// The GPU is gone, or failed so badly that the device can't be used any more.
     #[error("the GPU was lost: {reason}")]
     Lost {
         /// What the system said.
         reason: String,
     },
 
-    /// The GPU refused a command: a mistake of ours, or of its driver.
+    /// The GPU rejected a command, because of a bug in rullama or in the driver.
     #[error("the GPU rejected a command: {reason}")]
     Refused {
         /// What the system said.
         reason: String,
     },
 
-    /// Even the simplest kernels compute something else than they should.
+    /// Even the simplest kernels give wrong results.
     #[error("the GPU gives wrong results: {}", failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Unreliable {
         /// The cases whose answers are wrong.
         failed: Vec<SelfTestResult>,
     },
 
-    /// The model does not fit, by what is known before anything is allocated.
+    /// The model does not fit. This is known before anything is allocated.
     #[error(
         "{}; {}",
         bound.describe(budget),

@@ -32,7 +32,7 @@ pub enum TokenizerError {
         limit: usize,
     },
 
-    /// Entries made so that looking them up would take forever.
+    /// Entries that were chosen so that lookups in a hash table would take very long.
     #[error("the vocabulary is not a real one: its {what} are chosen to collide in a hash table")]
     Crowded {
         /// What collides.

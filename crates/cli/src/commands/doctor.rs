@@ -135,7 +135,13 @@ impl Examination {
             (0, true) => "all kernels pass, but this GPU is emulated in software and slow".to_owned(),
             (failed, _) => format!("{failed} of {} kernel tests fail", self.tests.len()),
         };
-        format!("{} ({}): {result}", profile.name, profile.backend)
+        let interface = match profile.backend.as_str() {
+            "vulkan" => "Vulkan",
+            "metal" => "Metal",
+            "dx12" => "DirectX 12",
+            other => other,
+        };
+        format!("{} ({interface}): {result}", profile.name)
     }
 
     fn print(&self, verbose: bool) -> Result<(), Failure> {

@@ -44,7 +44,7 @@ pub enum HeaderError {
         limit: u64,
     },
 
-    /// There is no memory for the header.
+    /// There is not enough memory for the header.
     #[error("not enough memory for a header of {bytes} bytes")]
     OutOfMemory {
         /// Bytes that were needed.
@@ -91,7 +91,7 @@ pub enum HeaderError {
         limit: u64,
     },
 
-    /// An array of arrays, which no reader accepts.
+    /// An array of arrays, which GGUF does not allow.
     #[error("`{key}` is an array of arrays, which GGUF does not allow")]
     NestedArray {
         /// The metadata key.
@@ -135,7 +135,7 @@ pub enum HeaderError {
         found: String,
     },
 
-    /// A tensor name that no reader has room for.
+    /// A tensor name that is longer than ggml allows.
     #[error("the tensor name at byte {at} has {length} bytes (expected at most 63)")]
     TensorNameTooLong {
         /// Where the tensor's entry begins.
@@ -176,7 +176,7 @@ pub enum HeaderError {
         found: i64,
     },
 
-    /// A tensor with more values or bytes than can be counted.
+    /// A tensor whose number of values or bytes does not fit in 64 bits.
     #[error("tensor `{name}` with shape {shape} is too large")]
     TensorTooLarge {
         /// The tensor.
@@ -185,7 +185,7 @@ pub enum HeaderError {
         shape: String,
     },
 
-    /// A format number that stands for nothing.
+    /// An unknown format number.
     #[error("tensor `{name}` has the unknown format {id}")]
     UnknownFormat {
         /// The tensor.
@@ -194,7 +194,7 @@ pub enum HeaderError {
         id: u32,
     },
 
-    /// A format that ggml once had and gave up.
+    /// A format that was removed from ggml.
     #[error("tensor `{name}` has format {id}, which was removed from ggml")]
     RemovedFormat {
         /// The tensor.
@@ -251,7 +251,7 @@ pub enum HeaderError {
         available: u64,
     },
 
-    /// Two tensors that claim the same bytes.
+    /// Two tensors that share bytes.
     #[error("tensors `{first}` and `{second}` overlap")]
     Overlap {
         /// The tensor that begins first.
