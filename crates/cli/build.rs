@@ -4,8 +4,6 @@
 //! installs the program then. Without a built app the program builds all the same, and `rullama serve` says what to
 //! do. See docs/decisions/0018-embedded-app.md.
 
-#![expect(clippy::print_stdout, reason = "cargo reads what a build script prints")]
-
 use std::{
     env,
     fmt::Write as _,
