@@ -13,7 +13,8 @@ pub(super) fn run(arguments: &RmArguments) -> Result<(), Failure> {
     let store = model::store();
     // All names are checked before anything is deleted.
     let names = arguments.names.iter().map(|name| find(&store, name)).collect::<Result<Vec<_>, _>>()?;
-    if !arguments.yes && !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if !arguments.yes && !can_ask {
         return Err(Failure::new("rm asks before it deletes, and there is no terminal to ask on")
             .hint("add --yes to delete without asking")
             .usage());

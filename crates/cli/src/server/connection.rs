@@ -84,11 +84,10 @@ pub(crate) async fn bind(host: IpAddr, port: Option<u16>) -> Result<TcpListener,
         Some(port) => port..=port,
         None => DEFAULT_PORTS,
     };
-    let mut refused = None;
     for port in ports.clone() {
         match TcpListener::bind(SocketAddr::new(host, port)).await {
             Ok(socket) => return Ok(socket),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => refused = Some(error),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             Err(error) => {
                 let what = format!("can't listen on {}", SocketAddr::new(host, port));
                 return Err(Failure::new(what).caused_by(error).hint("choose another --host or --port"));
@@ -99,11 +98,7 @@ pub(crate) async fn bind(host: IpAddr, port: Option<u16>) -> Result<TcpListener,
         Some(port) => format!("port {port} on {host} is already in use"),
         None => format!("ports {} to {} on {host} are all in use", ports.start(), ports.end()),
     };
-    let mut failure = Failure::new(what).hint("choose another --port, or use --port 0 for any free port");
-    if let Some(error) = refused {
-        failure = failure.caused_by(error);
-    }
-    Err(failure)
+    Err(Failure::new(what).hint("choose another --port, or use --port 0 for any free port"))
 }
 
 /// Answers until it is dropped.
