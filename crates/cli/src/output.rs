@@ -1,10 +1,10 @@
 //! Printing. Everything that the program writes to standard output or standard error goes through here or through
 //! `writer.rs`, for two reasons:
 //!
-//! - **Names, metadata and errors come from files that strangers wrote.** A control character in them could move the
-//!   cursor, rename the window or fill the clipboard. It is shown as a picture of itself instead, whether or not a
-//!   terminal reads the output. Only where text is the product (`generate`, `run`, `render`, `detokenize`) does a pipe or a
-//!   file get the exact bytes; a terminal never does.
+//! - **Names, metadata and errors come from files that other people wrote.** A control character in them could move the
+//!   cursor, rename the window or fill the clipboard. It is shown as a visible symbol instead, on a terminal and elsewhere.
+//!   Only if text is the result of a command (`generate`, `run`, `render`, `detokenize`) does a pipe or a file get the
+//!   exact bytes; a terminal never does.
 //! - **No failed write may panic**, as `println!` and `eprintln!` do on a full disk. Writing to standard output returns
 //!   the error; a note that cannot be written to standard error is lost, and the exit status stays what it was.
 
@@ -74,8 +74,8 @@ pub(crate) fn text(text: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// Prints text that is the product of a command: to a pipe its exact bytes and nothing else, to a terminal without
-/// control characters and with an end of line.
+/// Prints text that is the result of a command: its exact bytes to a pipe or file; to a terminal without control characters
+/// and with a line end.
 pub(crate) fn verbatim(bytes: &[u8]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     if output.is_terminal() {
@@ -86,7 +86,7 @@ pub(crate) fn verbatim(bytes: &[u8]) -> io::Result<()> {
     output.flush()
 }
 
-/// Writes a line to standard error. Nobody can be told if that fails, so nobody is.
+/// Writes a line to standard error. If that fails, there is no way to report it.
 pub(crate) fn note(text: impl fmt::Display) {
     error(format_args!("{text}\n"));
 }
@@ -98,12 +98,12 @@ pub(crate) fn error(text: impl fmt::Display) {
     let _ = output.flush();
 }
 
-/// Text for a terminal: each control character but the line feed and the tab becomes a picture of itself.
+/// Text for a terminal: each control character except line feed and tab is replaced by a visible symbol.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     pictured(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-/// The same on one line: a line feed or a tab in a name cannot make a table show what is not there.
+/// The same for a table cell: line feeds and tabs are replaced too, so that a name can't add rows or columns.
 fn harmless_cell(text: &str) -> Cow<'_, str> {
     pictured(text, char::is_control)
 }
@@ -113,7 +113,7 @@ fn pictured(text: &str, replaced: impl Fn(char) -> bool) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let picture = |c: char| match c {
-        // Unicode has pictures of the first 32 in their order, and of the one that deletes.
+        // Unicode has symbols for the first 32 control characters, in order, and for delete.
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),
         '\x7f' => '\u{2421}',
         _ => char::REPLACEMENT_CHARACTER,
@@ -134,7 +134,7 @@ pub(crate) fn count(number: u64) -> String {
 fn scaled(number: u64, step: f64, units: &[&str], gap: &str) -> String {
     let mut value = number as f64;
     let mut unit = 0;
-    // A value that would round up to a whole step is shown in the next unit.
+    // A value that would round up to 1024 (or 1000) is shown in the next unit.
     while value >= step - 0.05 && unit + 1 < units.len() {
         value /= step;
         unit += 1;

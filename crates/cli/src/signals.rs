@@ -11,8 +11,8 @@ use std::{
 
 use crate::failure::Failure;
 
-/// Completes when the user presses Ctrl-C or a service manager asks the program to end. From now on neither ends the
-/// program by itself.
+/// Completes when the user presses Ctrl-C or a service manager asks the program to stop. From now on these signals do not
+/// end the program at once.
 pub(crate) fn end() -> Result<impl Future<Output = ()>, Failure> {
     listen(false).map_err(refused)
 }
@@ -62,8 +62,8 @@ fn listen(_hang_up: bool) -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Whether `nohup` or the like had the program started with hang-ups ignored: listening to them would undo that. Where
-/// this cannot be found out it counts as ignored, so that a long conversion survives its terminal.
+/// Whether the program was started with hang-ups ignored, as by `nohup`: listening to them would undo that. If this can't
+/// be found out, they count as ignored, so that a long conversion survives its terminal.
 #[cfg(unix)]
 fn hang_up_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `rullama convert`.
+//! `rullama convert`: a Hugging Face checkpoint as a GGUF file.
 
 use std::{
     path::Path,
@@ -69,10 +69,10 @@ pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
     written::describe(path, tensors, parameters, bytes, started.elapsed())
 }
 
-/// Why no file was made.
+/// Why no file was written.
 enum Stopped {
     Convert(ConvertError),
-    /// It was made, and the engine would not take it.
+    /// The engine refuses the converted file.
     Unusable(Unusable),
 }
 
@@ -88,7 +88,7 @@ impl From<WriteError> for Stopped {
     }
 }
 
-/// What the engine would say of a file.
+/// The engine's error for a file.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 enum Unusable {
@@ -97,7 +97,7 @@ enum Unusable {
     Tokenizer(#[from] TokenizerError),
 }
 
-/// Opens the file as the engine does, before anyone can find it. Only its header is read.
+/// Opens the file as the engine does, before it gets its name. Only the header is read.
 fn check(path: &Path) -> Result<(), Stopped> {
     let look = || -> Result<(), Unusable> {
         let model = tokio::runtime::Handle::current().block_on(open_path(path))?;

@@ -1,4 +1,4 @@
-//! `rullama logits`.
+//! `rullama logits`: the logits for a prompt, in a NumPy file.
 
 use std::{
     io::{self, Write},
@@ -22,7 +22,7 @@ use crate::{
 pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
     let out = &arguments.out;
-    // Before the time is spent that a file could not keep.
+    // Checked before the logits are computed, which takes time.
     let target = whole_file::target(out)?;
     let engine = engine::load(opened, Some(arguments.backend), &arguments.load, None).await?;
     let logits = engine::session(&engine)?.logits(&arguments.ids.0, arguments.all).await?;
@@ -36,12 +36,12 @@ pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     Ok(output::line(&shape)?)
 }
 
-/// Writes the file whole, or not at all.
+/// Writes the file completely or not at all.
 async fn keep(path: &Path, target: PathBuf, logits: Arc<Logits>) -> Result<(), Failure> {
     let needed = 4 * logits.values.len() as u64;
     let stop = signals::stop_flag()?;
     let in_writer = Arc::clone(&stop);
-    // On another thread, so that a signal is seen meanwhile.
+    // On another thread, so that this one can handle signals.
     let writing = tokio::task::spawn_blocking(move || {
         let write = |output: &mut whole_file::Output<'_>| Ok(write(output, &logits)?);
         whole_file::create(&target, Readers::Usual, &in_writer, write, |_| Ok(()))

@@ -1,4 +1,4 @@
-//! `rullama serve`.
+//! `rullama serve`: reads the arguments and starts the server.
 
 use std::{
     collections::BTreeSet,

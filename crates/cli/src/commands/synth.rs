@@ -1,4 +1,4 @@
-//! `rullama synth`.
+//! `rullama synth`: a model with random weights.
 
 use std::{
     sync::{Arc, atomic::Ordering},

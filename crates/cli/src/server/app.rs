@@ -78,8 +78,8 @@ fn usable(folder: &Path) -> Option<PathBuf> {
     folder.join(INDEX).is_file().then(|| folder.canonicalize().ok()).flatten()
 }
 
-/// Answers with a file of the app. Addresses that the app makes up itself, those whose last part has no dot, are its
-/// first page, which knows what to show. It names its files beside itself, so that deeper addresses lead there.
+/// Sends a file of the app. Paths whose last part has no dot are routes of the app: they get its start page. The page refers
+/// to its files by relative paths, so a route with several parts is redirected to the start page instead.
 pub(super) async fn serve(State(shared): SharedState, request: Request) -> Result<Response, Problem> {
     let nothing = || Problem::not_found("the app has no such file");
     let asked = request.uri().path();
@@ -112,7 +112,7 @@ fn open(folder: &Path, segments: &[String]) -> io::Result<OpenFile> {
     Ok(described(segments, Content::File(file), metadata.len(), file::weak_tag(&metadata)))
 }
 
-/// A file with the headers that its name asks for.
+/// An opened file with the headers that follow from its name.
 fn described(segments: &[String], content: Content, size: u64, tag: String) -> OpenFile {
     let name = segments.last().map_or(INDEX, String::as_str);
     let lasting = is_hashed(segments);
@@ -125,18 +125,18 @@ fn described(segments: &[String], content: Content, size: u64, tag: String) -> O
     }
 }
 
-/// Whether a file's name has a hash of its content, as in `assets/index-BfX1k2Yz.js`: then it never changes. Everything
-/// else, the first page and the service worker above all, is asked for again each time.
+/// Whether a file's name contains a hash of its content, as in `assets/index-BfX1k2Yz.js`, so that browsers may keep it
+/// forever. Browsers ask again for everything else, above all the start page and the service worker.
 fn is_hashed(segments: &[String]) -> bool {
     let [folder, .., name] = segments else { return false };
     let stem = name.split_once('.').map_or(name.as_str(), |(stem, _)| stem);
-    // The bundler's habit: eight characters of base64 behind a dash. A word has neither capitals nor digits.
+    // The bundler adds a dash and eight characters of base64. Words have neither capitals nor digits.
     let hash = stem.len().checked_sub(8).and_then(|at| stem.split_at_checked(at));
     let hash = hash.filter(|(before, _)| before.ends_with('-')).map_or("", |(_, hash)| hash);
     folder == "assets" && hash.contains(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit())
 }
 
-/// What a file holds, by its name. A browser compiles wasm while it arrives only if it is called so.
+/// The content type, by the file's name. Browsers compile wasm while it arrives only if it has the right type.
 fn content_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
     match extension.as_str() {

@@ -1,15 +1,15 @@
-//! Who may ask, and what every answer says.
+//! Decides which requests are allowed, and adds the headers that every answer has.
 //!
-//! A server on localhost is within reach of every page that its user visits. Three rules keep those pages out:
+//! Every page that the user visits can send requests to a server on localhost. Three rules protect it:
 //!
-//! - **The Host header** must be a name that no stranger can point here. A page of `evil.example` whose name suddenly
-//!   resolves to 127.0.0.1 ("DNS rebinding") still sends `Host: evil.example`.
+//! - **The Host header** must be a name that other people can't point to this machine. A page of `evil.example` whose name
+//!   suddenly resolves to 127.0.0.1 ("DNS rebinding") still sends `Host: evil.example`.
 //! - **Requests that change something** must not come from a page of another origin.
-//! - **Other origins may not read** anything, unless `--cors` names them, and then models only.
+//! - **Other origins may not read** anything, except for models if `--cors` allows it.
 //!
-//! Every answer isolates its page (`Cross-Origin-Opener-Policy`, `Cross-Origin-Embedder-Policy`), without which a
-//! browser gives it neither shared memory nor exact clocks; and no page may show another in a frame of its own, where
-//! clicks could be lured into it. What else a page may do, the app's own policy says, in the page.
+//! Every answer isolates its page (`Cross-Origin-Opener-Policy`, `Cross-Origin-Embedder-Policy`), because browsers allow
+//! shared memory and exact clocks only then, and forbids frames, which other sites could use to trick users into clicks.
+//! The rest of the app's policy is in its page.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -30,27 +30,27 @@ use super::{SharedState, error::Problem, file::TOTAL_SIZE, token::Token};
 pub(crate) enum Reach {
     /// This machine.
     Loopback,
-    /// Everybody on the network.
+    /// Everyone on the network.
     Network,
 }
 
-/// Whom the server answers.
+/// The rules for requests.
 #[derive(Debug)]
 pub(crate) struct Guard {
     pub(crate) reach: Reach,
-    /// Other origins that may read models; `*` stands for all.
+    /// Other origins that may read models; `*` means all.
     pub(crate) origins: Vec<String>,
     /// How long the body of a request may take.
     pub(crate) patience: Duration,
 }
 
-/// Addresses that another origin may read if it is allowed to.
+/// Paths that allowed origins may read.
 const SHAREABLE: [&str; 4] = ["/api/health", "/api/models", "/models/", "/projectors/"];
 
 const PRIVATE_NETWORK_ASKED: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const PRIVATE_NETWORK_ALLOWED: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// Checks a request, has it answered, and completes the answer.
+/// Checks a request, passes it on, and adds headers to the answer.
 pub(super) async fn guard(State(shared): SharedState, request: Request, next: Next) -> Response {
     let guard = &shared.guard;
     let path = request.uri().path();
@@ -65,7 +65,7 @@ pub(super) async fn guard(State(shared): SharedState, request: Request, next: Ne
     } else if request.body().is_end_stream() {
         next.run(request).await
     } else {
-        // A body that comes byte by byte would otherwise be waited for as long as it likes.
+        // Otherwise a body that arrives byte by byte could take any time.
         let answer = timeout(guard.patience, next.run(request)).await;
         answer.unwrap_or_else(|_| Problem::timeout().into_response())
     };
@@ -91,7 +91,7 @@ impl Guard {
             _ => None,
         };
         let host = host.ok_or_else(|| refused("a request must have exactly one Host header"))?;
-        // A request to a proxy names the host in its first line too.
+        // A request in proxy form has the host in its first line too.
         let same = request.uri().authority().is_none_or(|authority| *authority == host);
         if !same || !self.knows(&host) {
             return Err(refused("this server does not accept that host name; use its IP address"));
@@ -111,7 +111,7 @@ impl Guard {
         }
     }
 
-    /// Whether `host` is a name of this server that only this machine or this network can have given it.
+    /// Whether `host` is a name that only this machine or its network can give to this server.
     fn knows(&self, host: &Authority) -> bool {
         if host.as_str().contains('@') {
             return false;
@@ -120,7 +120,7 @@ impl Guard {
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
         match self.reach {
             Reach::Loopback => name == "localhost" || address.is_some_and(|address| address.is_loopback()),
-            // An address cannot be rebound; names without a dot, and those in .local, are not in the public DNS.
+            // IP addresses can't be rebound, and names without a dot or in .local are not in the public DNS.
             Reach::Network => {
                 address.is_some() || (!name.is_empty() && (!name.contains('.') || name.ends_with(".local")))
             }
@@ -132,7 +132,7 @@ impl Guard {
     }
 }
 
-/// Answers a browser that asks whether it may ask.
+/// Answers a CORS preflight request.
 fn preflight(request: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -1,4 +1,4 @@
-//! `/api/log`: pages report what happens in them, for finding faults on a phone, which has no console.
+//! `/api/log`: messages from pages, for debugging on phones, which have no console.
 
 use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
@@ -18,15 +18,15 @@ use super::{
 };
 use crate::output;
 
-/// Bytes that one message may have.
+/// The longest message in bytes.
 const LONGEST_TEXT: usize = 16 << 10;
 
-/// Bytes of an answer that are made at once, but for the end of the last message.
+/// Bytes of an answer that are made at once; the last message may exceed them.
 const PIECE: usize = 16 << 10;
 
 const LONGEST_TAG: usize = 64;
 
-/// What a message without a tag gets.
+/// The tag of a message that has none.
 const DEFAULT_TAG: &str = "page";
 
 /// A message as JSON.
@@ -99,16 +99,16 @@ pub(super) async fn read(
     }))))
 }
 
-/// Who reads the log, and how far it has got.
+/// A request that is reading the log.
 ///
-/// The answer is made while it is read, a few messages at a time: a client that does not read costs one piece of it and no
-/// more. Messages that have had to make room meanwhile are left out, as they would be for a client that asks later.
+/// The answer is made a few messages at a time while the client reads it, so a slow client costs one piece of memory.
+/// Messages that were dropped meanwhile are left out, as they would be for a client that asks later.
 struct Reading {
     shared: Arc<Shared>,
     tag: Option<String>,
     /// The number of the last message that was read.
     after: u64,
-    /// The number of the last message there was when the log was asked for.
+    /// The number of the newest message when the request arrived.
     latest: u64,
     stage: Stage,
 }
@@ -144,14 +144,14 @@ impl Reading {
             }
             self.stage = Stage::More;
             self.after = entry.sequence;
-            // Neither the vector nor the message can fail.
+            // Writing to a vector can't fail, and neither can serializing a message.
             let _ = output::write_json(&mut piece, &*entry);
         }
         Some(piece.into())
     }
 }
 
-/// On a network, refuses requests without the token.
+/// Refuses requests without the token if other machines can connect.
 fn check_token(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     match &shared.token {
         Some(token) if !token.allows(uri, headers) => Err(Problem::new(
@@ -163,7 +163,7 @@ fn check_token(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> Result<(), Pr
     }
 }
 
-/// A handler that panicked while it held the log has at worst lost a message.
+/// If a handler panicked while it held the log, at most a message was lost.
 fn lock(log: &std::sync::Mutex<super::Ring>) -> std::sync::MutexGuard<'_, super::Ring> {
     log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

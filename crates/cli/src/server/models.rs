@@ -1,8 +1,8 @@
-//! The models that can be read: those that manifests of an Ollama store name, files given by hand, and the demo model.
+//! The models that the server offers: those of Ollama stores, files given with `--model`, and the demo model.
 //!
-//! A request gives a name, never a path. A name leads to a manifest, the manifest to a digest, the digest to a blob;
-//! only blobs that are the weights or the projector of a model are opened, and only if they are GGUF, so that even a
-//! manifest that someone tampered with gives nothing away but models.
+//! A request contains a name, never a path. The name leads to a manifest, the manifest to a digest, and the digest to a
+//! blob. Only weights and projectors are opened, and only if they are GGUF files, so that even a manipulated manifest can
+//! make the server send nothing but models.
 
 use std::{
     collections::BTreeMap,
@@ -33,14 +33,14 @@ use super::{
 };
 use crate::{demo::Demo, failure::Failure, family, output};
 
-/// Everything that can be read.
+/// The models that the server offers.
 pub(crate) struct Catalogue {
-    /// Where several have a model of the same name, the first that is whole counts.
+    /// If several stores have a model of the same name, the first complete one is used.
     pub(crate) stores: Vec<Store>,
     pub(crate) files: Vec<ModelFile>,
 }
 
-/// A GGUF file that was given by hand, or comes with the program.
+/// A GGUF file given with `--model`, or the demo model.
 pub(crate) struct ModelFile {
     /// Its name without folders.
     pub(crate) name: String,
@@ -48,7 +48,7 @@ pub(crate) struct ModelFile {
     family: String,
     parameters: String,
     format: String,
-    /// For a file that is small enough to be read for it.
+    /// Only for the demo model, which is small enough to be hashed.
     digest: Option<KnownDigest>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Entry {
     projector: Option<Projector>,
 }
 
-/// Vision and audio towers in a file of their own.
+/// Vision and audio towers in a separate file.
 #[derive(Serialize)]
 struct Projector {
     bytes: u64,
@@ -112,7 +112,7 @@ async fn serve(shared: Arc<Shared>, request: Request, prefix: &str, part: Part) 
 }
 
 impl Catalogue {
-    /// Every model, by name. Those that are not whole, or run elsewhere, are left out.
+    /// All models, sorted by name, without cloud models and incomplete ones.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let files = self.files.iter().filter_map(ModelFile::entry);
         let stored = self.stores.iter().flat_map(|store| {
@@ -134,7 +134,7 @@ impl Catalogue {
             };
         }
         let name: Name = name.parse().ok()?;
-        // As in the list: a damaged model does not hide a whole one in the next store.
+        // As in the list: a damaged model does not hide a complete one in the next store.
         let model = self.stores.iter().find_map(|store| whole(store, &name))?;
         let blob = match part {
             Part::Weights => model.weights,
@@ -144,7 +144,7 @@ impl Catalogue {
     }
 }
 
-/// A model of a store, if its weights are there and are GGUF.
+/// A model of a store, if its weights exist and are a GGUF file.
 fn whole(store: &Store, name: &Name) -> Option<StoredModel> {
     let model = store.model(name).ok()?;
     open_model(&model.weights.path, Some(&model.weights))?;
@@ -170,7 +170,7 @@ fn stored_entry(model: StoredModel) -> Entry {
     }
 }
 
-/// Opens a file that begins like a GGUF, and has the size its manifest says, where there is one.
+/// Opens a file that begins like GGUF and has the size that its manifest says, if there is a manifest.
 fn open_model(path: &Path, blob: Option<&Blob>) -> Option<OpenFile> {
     let (mut file, metadata) = file::open(path).ok()?;
     let size = metadata.len();
@@ -181,13 +181,13 @@ fn open_model(path: &Path, blob: Option<&Blob>) -> Option<OpenFile> {
         Some(blob) => strong_tag(&blob.digest),
         None => file::weak_tag(&metadata),
     };
-    // The app keeps models itself; a browser's cache would hold gigabytes a second time.
+    // The app stores models itself; the browser's cache would store the gigabytes again.
     let cache_control = "no-store";
     let content = Content::File(file);
     Some(OpenFile { content, size, tag, content_type: "application/octet-stream", cache_control })
 }
 
-/// The demo model inside the program. Its tag is replaced by that of its digest.
+/// The demo model inside the program. Its digest later replaces this tag.
 fn open_embedded(bytes: &'static [u8]) -> OpenFile {
     OpenFile {
         content: Content::Memory(bytes),
@@ -198,7 +198,7 @@ fn open_embedded(bytes: &'static [u8]) -> OpenFile {
     }
 }
 
-/// The tag of a file that can be nothing else than these bytes.
+/// The strong tag of a file with this digest.
 fn strong_tag(digest: &Digest) -> String {
     format!("\"{digest}\"")
 }
@@ -209,7 +209,7 @@ fn begins_like_gguf(file: &mut File) -> bool {
 }
 
 impl ModelFile {
-    /// Looks at a file before it is offered to anyone.
+    /// Reads the header of a file.
     pub(crate) async fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if SplitName::parse(&path.to_string_lossy()).is_some() {

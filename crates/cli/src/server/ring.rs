@@ -1,4 +1,4 @@
-//! What pages reported, as far as there is room: the newest messages in memory and, if asked for, all in a file.
+//! Messages from pages: the newest in memory and, with `--log-file`, all of them in a file.
 
 use std::{
     collections::VecDeque,
@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// Bytes that the file may have.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// Something a page said.
+/// A message from a page.
 #[derive(Debug, Serialize)]
 pub(crate) struct Entry {
     /// Counts from one, for as long as the server runs.
@@ -35,7 +35,7 @@ pub(crate) struct Entry {
 /// The newest messages.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    /// Shared with those who read them at the moment.
+    /// Shared with requests that are reading them.
     entries: VecDeque<Arc<Entry>>,
     bytes: usize,
     latest: u64,
@@ -74,7 +74,7 @@ impl Ring {
 
     /// The first message after number `after`, of one tag or of all.
     pub(crate) fn next(&self, after: u64, tag: Option<&str>) -> Option<Arc<Entry>> {
-        // Numbers have no gaps, so that the place of a message follows from its number.
+        // Numbers have no gaps, so a message's index follows from its number.
         let oldest = self.entries.front()?.sequence;
         let at = usize::try_from(after.saturating_add(1).saturating_sub(oldest)).unwrap_or(usize::MAX);
         let mut later = self.entries.range(at.min(self.entries.len())..);
@@ -88,7 +88,7 @@ impl Ring {
 }
 
 impl LogFile {
-    /// Opens a file to add to; what is in it stays.
+    /// Opens a file to append to.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let open = || {
             let file = OpenOptions::new().create(true).append(true).open(path)?;

@@ -1,4 +1,4 @@
-//! What is continued.
+//! The prompts to continue.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const PROMPTS: [&str; 5] = [
     "<|turn>user\nWhy is the sky blue?<turn|>\n<|turn>model\n",
 ];
 
-/// The prompts in a file, or else a handful of our own.
+/// The prompts in a file, or the built-in ones.
 pub(super) fn read(path: Option<&Path>) -> Result<Vec<String>, Failure> {
     let Some(path) = path else { return Ok(PROMPTS.map(String::from).to_vec()) };
     let refuse = |what: &str| {
