@@ -110,7 +110,8 @@ fn mistakes_are_explained() {
         &[
             (&["run", "missing.gguf"], ""),
             (&["run", "gemma4:e2b"], ""),
-            (&["run", "not a name"], ""),
+            (&["run", "What is rullama?"], ""),
+            (&["inspect", "not a name"], ""),
             (&["show", "notes.gguf"], ""),
             (&["inspect", "cut.gguf"], ""),
             (&["generate", "model.gguf"], ""),

@@ -33,6 +33,57 @@ Examples:
 
 `rullama COMMAND --help` describes a command in detail.";
 
+const ENDPOINTS: &str = r#"Endpoints:
+  GET /                     The app. A path that is not a file and has no dot shows its start page
+  GET /api/models           {"models": [{"name", "bytes", "sha256"?, "url", "family", "parameters",
+                            "format", "projector"?: {"bytes", "sha256", "url"}}]}, sorted by name
+  GET, HEAD /models/NAME    A model's file; supports Range
+  GET, HEAD /projectors/NAME
+                            A model's vision and audio towers, if they are in a separate file
+  POST /api/log             {"tag", "text"}, or plain text with ?tag=TAG: stores a message from a
+                            page. A message has at most 16 KiB; the newest 2,000 messages or 4 MiB
+                            are kept
+  GET /api/log?tag=TAG&since=N
+                            {"messages": [{"sequence", "time", "tag", "text"}], "latest"}
+  GET /api/health           {"status": "ok", "version"}
+  GET /certificate.crt      With --https: the certificate for a phone to trust
+
+With --lan or --host, /api/log needs the token that the server prints: as ?token=TOKEN or as
+Authorization: Bearer TOKEN. Errors are {"error": {"code", "message"}}. See
+docs/guide/serving.md for details."#;
+
+const BENCH_JSON: &str = r#"JSON:
+  {"model", "backend", "device", "load_ms", "bandwidth_bytes_per_s",
+   "results": [{"depth", "prompt_tokens", "prompt_tps": {"mean", "stddev"},
+                "generate_tokens", "generate_tps": {"mean", "stddev"}, "first_token_ms",
+                "dispatches_per_token", "weight_bytes_per_token", "bandwidth_share"}],
+   "profile": [{"depth", "rows", "seconds",
+                "kernels": [{"kernel", "count", "seconds", "weight_bytes"}]}]}
+
+Values that do not apply are null. "profile" is present with --profile."#;
+
+const PARITY_JSON: &str = r#"JSON:
+  {"model", "device", "against", "compared": "tokens" or "text", "tolerance", "verdict",
+   "prompts": [{"prompt", "prompt_tokens", "verdict", "tokens",
+                "first_difference": {"index", "ours": {"id", "text"},
+                                     "reference": {"id", "text"}, "margin"},
+                "logit_distance", "logprob_distance", "positions", "positions_different",
+                "positions_outside_margin", "ours", "reference"}]}
+
+Unknown values are null."#;
+
+const DOCTOR_JSON: &str = r#"JSON:
+  {"ok", "adapter": {"name", "backend", "software"},
+   "limits": {"largest_binding", "largest_buffer", "workgroup_memory"},
+   "features": {"subgroups", "half_precision", "timestamps", "matrices"},
+   "kernels": [{"step", "kernel", "count"}],
+   "self_tests": [{"name", "passed", "detail"}],
+   "fallbacks": ["..."], "bandwidth_bytes_per_s"}
+
+"fallbacks" says which features are not used because their test failed; "kernels" are those that
+models then use. Without a GPU:
+  {"ok": false, "adapter": null, "problem": {"code", "message"}}"#;
+
 /// Run Google's Gemma 4 models on your own machine
 #[derive(Debug, Parser)]
 #[command(name = "rullama", version, max_term_width = 100, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -62,27 +113,7 @@ pub(crate) enum Command {
     /// Models run in the browser; the server only sends files. It offers the models of the Ollama store, files given with
     /// --model, and the demo model, and nothing else on this machine. Only this machine can connect unless you use --lan
     /// or --host. The first line of standard output is the server's address.
-    ///
-    /// Endpoints:
-    ///
-    /// GET /  the app; a path that is not a file and has no dot shows the app's start page
-    ///
-    /// GET /api/models  {"models": [{"name", "bytes", "sha256"?, "url", "family", "parameters", "format",
-    /// "projector"?: {"bytes", "sha256", "url"}}]}, sorted by name
-    ///
-    /// GET, HEAD /models/NAME, /projectors/NAME  a model's file; supports Range
-    ///
-    /// POST /api/log  {"tag", "text"}, or plain text with ?tag=TAG: stores a message from a page. A message has at most
-    /// 16 KiB; the newest 2,000 messages or 4 MiB are kept
-    ///
-    /// GET /api/log?tag=TAG&since=N  {"messages": [{"sequence", "time", "tag", "text"}], "latest"}. With --lan or --host,
-    /// both log endpoints need the token that the server prints: as ?token=TOKEN or Authorization: Bearer TOKEN
-    ///
-    /// GET /api/health  {"status": "ok", "version"}
-    ///
-    /// GET /certificate.crt  with --https: the certificate for a phone to trust
-    ///
-    /// Errors are {"error": {"code", "message"}}. See docs/guide/serving.md for details.
+    #[command(after_long_help = ENDPOINTS)]
     Serve(ServeArguments),
     /// List the models in the Ollama store
     ///
@@ -117,15 +148,7 @@ pub(crate) enum Command {
     /// already in the context; reading those is not timed. Each result is the mean and standard deviation over the
     /// repetitions, after one warm-up. The share of bandwidth compares the bytes of weights read per token with the speed
     /// at which a kernel reads a large buffer.
-    ///
-    /// With --json:
-    ///
-    /// {"model", "backend", "device", "load_ms", "bandwidth_bytes_per_s", "results": [{"depth", "prompt_tokens",
-    /// "prompt_tps": {"mean", "stddev"}, "generate_tokens", "generate_tps": {"mean", "stddev"}, "first_token_ms",
-    /// "dispatches_per_token", "weight_bytes_per_token", "bandwidth_share"}], "profile": [{"depth", "rows",
-    /// "seconds", "kernels": [{"kernel", "count", "seconds", "weight_bytes"}]}]}
-    ///
-    /// Values that do not apply are null. "profile" is present with --profile.
+    #[command(after_long_help = BENCH_JSON)]
     Bench(BenchArguments),
     /// Compare the GPU's results with the CPU, Ollama or llama.cpp
     ///
@@ -133,30 +156,14 @@ pub(crate) enum Command {
     /// for both. The verdict is `equal`; `equal within margin` if tokens differ only where the other side's two best
     /// tokens are closer than the tolerance; or `different`, which sets the exit status to 1.
     ///
-    /// With --json:
-    ///
-    /// {"model", "device", "against", "compared": "tokens" or "text", "tolerance", "verdict", "prompts": [{"prompt",
-    /// "prompt_tokens", "verdict", "tokens", "first_difference": {"index", "ours": {"id", "text"}, "reference":
-    /// {"id", "text"}, "margin"}, "logit_distance", "logprob_distance", "positions", "positions_different",
-    /// "positions_outside_margin", "ours", "reference"}]}
-    ///
     /// Distances are the largest over all positions, with both sides reading the same tokens. Servers do not return
     /// logits: llama.cpp returns tokens and log-probabilities, Ollama returns text and sometimes log-probabilities.
-    /// Unknown values are null.
+    #[command(after_long_help = PARITY_JSON)]
     Parity(ParityArguments),
     /// Check whether rullama can use this machine's GPU
     ///
     /// The first line is the verdict. The exit status is 1 if there is no GPU or a kernel fails its test.
-    ///
-    /// With --json:
-    ///
-    /// {"ok", "adapter": {"name", "backend", "software"}, "limits": {"largest_binding", "largest_buffer",
-    /// "workgroup_memory"}, "features": {"subgroups", "half_precision", "timestamps", "matrices"}, "kernels": [{"step",
-    /// "kernel", "count"}], "self_tests": [{"name", "passed", "detail"}], "fallbacks": ["..."],
-    /// "bandwidth_bytes_per_s"}
-    ///
-    /// "fallbacks" says which features are not used because their test failed; "kernels" are those that models then use.
-    /// Without a GPU: {"ok": false, "adapter": null, "problem": {"code", "message"}}
+    #[command(after_long_help = DOCTOR_JSON)]
     Doctor(DoctorArguments),
     /// Convert a Hugging Face checkpoint of Gemma 4 to a GGUF file
     ///
@@ -171,8 +178,8 @@ pub(crate) enum Command {
     Convert(ConvertArguments),
     /// Write a model with random weights, for tests and benchmarks
     ///
-    /// The file has the tensor names, shapes, formats, metadata and tokenizer layout of a released model. It writes
-    /// nonsense. The tiny presets have the same structure in a few megabytes. The same arguments always give the same
+    /// The file has the tensor names, shapes, formats, metadata and tokenizer layout of a released model. Its
+    /// replies are nonsense. The tiny presets have the same structure in a few megabytes. The same arguments always give the same
     /// bytes.
     Synth(SynthArguments),
 }

@@ -52,7 +52,15 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let words = (!words.is_empty()).then(|| words.join(" "));
     let question =
         words.as_ref().or(arguments.prompt.as_ref()).map(|text| prompt::given(text)).transpose()?;
-    let opened = model::open_or_demo(model.map(|model| model.as_os_str())).await?;
+    let model = model.map(|model| model.as_os_str());
+    if let Some(text) = model.and_then(|model| model.to_str())
+        && text.contains(' ')
+        && !model::names_a_model(text.as_ref())
+    {
+        return Err(Failure::new(format!("`{text}` is not a model"))
+            .hint("put the model before the question, as in `rullama run demo \"What is rullama?\"`"));
+    }
+    let opened = model::open_or_demo(model).await?;
     let generate = engine::options(&opened, &arguments.sampling)?;
     // The store's system prompt and messages come before the first message.
     let mut defaults = Request::message("");

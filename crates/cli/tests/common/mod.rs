@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 /// The program with these arguments, and never with the store of whoever runs the tests.
 pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
-    command.args(arguments).env("OLLAMA_MODELS", "/nonexistent");
+    // Help is wrapped at the width of the terminal, which this variable may give.
+    command.args(arguments).env("OLLAMA_MODELS", "/nonexistent").env_remove("COLUMNS");
     command
 }
 
