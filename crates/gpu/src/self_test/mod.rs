@@ -203,8 +203,7 @@ async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, Gp
             };
             match steps(&case, variant, gpu, &model).await {
                 Ok(found) => results.extend(case.compare(&name, &found)),
-                // Kernels that cannot be made, or run, are as bad as those that compute something else.
-                Err(error @ (GpuError::Refused { .. } | GpuError::Unsupported { .. })) => {
+                Err(error) if is_wrong_answer(&error) => {
                     results.push(SelfTestResult { name, passed: false, detail: error.to_string() });
                 }
                 Err(error) => return Err(error),
@@ -217,6 +216,18 @@ async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, Gp
         }
     }
     Ok(results)
+}
+
+/// True if an error is the kernels' fault. A kernel that does not compile, or computes NaN, has failed the test as surely
+/// as one that computes a wrong number; only a lost GPU or a lack of memory says nothing about the kernels.
+fn is_wrong_answer(error: &GpuError) -> bool {
+    matches!(
+        error,
+        GpuError::Refused { .. }
+            | GpuError::Unsupported { .. }
+            | GpuError::NotFinite { .. }
+            | GpuError::NothingLeft { .. }
+    )
 }
 
 /// The rows of a case.
@@ -285,7 +296,7 @@ async fn chosen(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
                 let tokens: Vec<u32> = chosen.iter().map(|chosen| chosen.token).collect();
                 (tokens == expected, format!("tokens {tokens:?}; {expected:?} were expected"))
             }
-            Err(error @ GpuError::Refused { .. }) => (false, error.to_string()),
+            Err(error) if is_wrong_answer(&error) => (false, error.to_string()),
             Err(error) => return Err(error),
         };
         results.push(SelfTestResult { name: name.to_owned(), passed, detail });
