@@ -7,6 +7,7 @@ use std::{
     io::Write as _,
     path::Path,
     process::{Command, Output, Stdio},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use rullama_gguf::ollama::Digest;
@@ -85,4 +86,8 @@ pub(crate) fn store(folder: &Path) {
     let path = folder.join("manifests/registry.ollama.ai/library/gemma4");
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("latest"), manifest.to_string()).unwrap();
+    // Lists show this date: 2026-08-02.
+    let modified = UNIX_EPOCH + Duration::from_secs(1_785_672_000);
+    let file = fs::File::options().write(true).open(path.join("latest")).unwrap();
+    file.set_modified(modified).unwrap();
 }
