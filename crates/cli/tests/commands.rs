@@ -205,28 +205,9 @@ fn render_and_the_engine_agree_on_the_prompt_style() {
     }
 }
 
-/// A store with one model: the small one, in Ollama's dialect, with a system prompt.
 fn store() -> tempfile::TempDir {
-    use rullama_gguf::ollama::Digest;
     let folder = tempfile::tempdir().unwrap();
-    let blobs = folder.path().join("blobs");
-    fs::create_dir_all(&blobs).unwrap();
-    let blob = |kind: &str, content: &[u8]| {
-        let digest = Digest::of(content);
-        fs::write(blobs.join(digest.blob_name()), content).unwrap();
-        let media = format!("application/vnd.ollama.image.{kind}");
-        json!({ "mediaType": media, "digest": digest.to_string(), "size": content.len() })
-    };
-    let weights = fs::read(testdata("gguf/micro-e2b-Q8_0-ollama.gguf")).unwrap();
-    let config = json!({ "model_format": "gguf", "model_family": "gemma4", "model_type": "25.8B", "file_type": "Q8_0", "renderer": "gemma4-large" });
-    let manifest = json!({
-        "schemaVersion": 2,
-        "config": blob("config", config.to_string().as_bytes()),
-        "layers": [blob("model", &weights), blob("system", b"Be brief.")],
-    });
-    let path = folder.path().join("manifests/registry.ollama.ai/library/gemma4");
-    fs::create_dir_all(&path).unwrap();
-    fs::write(path.join("latest"), manifest.to_string()).unwrap();
+    common::store(folder.path());
     folder
 }
 
@@ -273,7 +254,8 @@ fn a_damaged_store_is_described() {
     let (status, said) = failure_of(&["inspect", "gemma4"], Some(store.path()));
     assert_eq!(status, 1);
     assert!(
-        said.contains(weights.to_str().unwrap()) && said.contains("hint: `ollama pull gemma4:latest`"),
+        said.contains(weights.to_str().unwrap())
+            && said.contains("hint: download it again with `ollama pull gemma4:latest`"),
         "{said}"
     );
 }
@@ -291,7 +273,7 @@ fn mistakes_end_with_their_status_and_a_hint() {
         (&["inspect", "no/such/file.gguf"], 1),
         (&["inspect", "not a name"], 1),
         (&["inspect", "gemma4:e2b"], 1),
-        (&["models"], 1),
+        (&["models", "gemma4:e2b"], 1),
     ] {
         let (status, said) = failure_of(arguments, None);
         assert_eq!(status, expected, "{arguments:?}: {said}");
@@ -312,8 +294,8 @@ fn files_that_are_not_models_are_refused() {
         assert_eq!(status, 1);
         said
     };
-    assert!(refuse("empty.gguf", b"").contains("not a GGUF file"));
-    assert!(refuse("other.gguf", b"PK\x03\x04").contains("not a GGUF file"));
+    assert!(refuse("empty.gguf", b"").contains("isn't a GGUF file"));
+    assert!(refuse("other.gguf", b"PK\x03\x04").contains("isn't a GGUF file"));
     let whole = fs::read(micro()).unwrap();
     let cut = refuse("cut.gguf", &whole[..whole.len() / 2]);
     assert!(cut.contains("hint: the file is incomplete"), "{cut}");

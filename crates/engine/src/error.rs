@@ -31,7 +31,7 @@ pub enum EngineError {
     Sample(#[from] SampleError),
 
     /// A step gave an infinite number, or none (NaN): the weights are damaged, or the activations overflowed.
-    #[error("`{value}` is not finite after {tokens} tokens")]
+    #[error("the model computed a value that is not finite (`{value}`, after {tokens} tokens)")]
     NotFinite {
         /// The value in which the backend found it: the logits, or one before them.
         value: String,
@@ -45,7 +45,7 @@ pub enum EngineError {
     DeviceLost(Box<dyn std::error::Error>),
 
     /// A step failed for a reason that only its backend knows.
-    #[error("the model cannot go on")]
+    #[error("the model can't continue")]
     Step {
         /// The kind of failure, as [`code`](Self::code) gives it.
         code: &'static str,
@@ -54,11 +54,11 @@ pub enum EngineError {
     },
 
     /// The prompt has no tokens.
-    #[error("the prompt is empty; at least one token was expected")]
+    #[error("the prompt is empty")]
     EmptyPrompt,
 
     /// The prompt does not fit the context, or leaves no room for a reply.
-    #[error("the prompt has {tokens} tokens; {fits} fit a context of {context}")]
+    #[error("the prompt has {tokens} tokens, but at most {fits} fit in a context of {context}")]
     ContextOverflow {
         /// Tokens of the prompt.
         tokens: usize,
@@ -69,7 +69,7 @@ pub enum EngineError {
     },
 
     /// A larger context than the model was made for.
-    #[error("a context of {asked} tokens was asked for; the model was made for {most}")]
+    #[error("a context of {asked} tokens is too large for this model, which supports {most}")]
     ContextTooLarge {
         /// What was asked for.
         asked: u32,
@@ -78,7 +78,7 @@ pub enum EngineError {
     },
 
     /// The prompt holds pictures or sounds, which the engine cannot read yet.
-    #[error("message {message} carries media; only text can be read")]
+    #[error("message {message} has images or audio, and rullama reads only text so far")]
     Media {
         /// Which message.
         message: usize,

@@ -120,7 +120,7 @@ fn generate(session: &mut Session, sampling: SamplingOptions, count: u32) -> (Ve
 fn not_finite(error: Option<EngineError>, what: &str) -> usize {
     let error = error.unwrap_or_else(|| panic!("{what}: accepted"));
     assert_eq!(error.code(), "model.not_finite", "{what}: {error:?}");
-    assert!(error.to_string().contains("is not finite after"), "{what}: {error}");
+    assert!(error.to_string().contains("is not finite"), "{what}: {error}");
     let EngineError::NotFinite { tokens, .. } = error else { panic!("{what}: {error:?}") };
     tokens
 }

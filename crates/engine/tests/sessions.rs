@@ -177,14 +177,14 @@ fn replies_without_a_seed_take_one_from_the_given_source() {
 
 #[test]
 fn loading_refuses_numbers_out_of_range() {
-    let expected = "expected a whole number from 1 to";
+    let expected = "(expected a whole number from 1 to";
     assert_eq!(
         load(&LoadOptions::default().context(0)).unwrap_err().to_string(),
-        format!("option `context`: found 0; {expected} 4294967295")
+        format!("option `context` is 0 {expected} 4294967295)")
     );
     assert_eq!(
         load(&LoadOptions::default().gpu_memory(0)).unwrap_err().to_string(),
-        format!("option `memory`: found 0; {expected} 18446744073709551615")
+        format!("option `memory` is 0 {expected} 18446744073709551615)")
     );
 }
 

@@ -7,7 +7,7 @@ mod tally;
 
 use self::tally::Tally;
 use crate::{
-    audit, fuzz,
+    audit, fuzz, package,
     setup::{self, WASI, WASM},
     shell::{complain, output, root, say},
     web,
@@ -126,6 +126,7 @@ fn browsers(tally: &mut Tally) {
     }
     tally.check("npm package's unit tests", &["npm", "test", "--prefix", "packages/npm"]);
     tally.check("app", &["npm", "run", "build", "--prefix", "packages/app"]);
+    tally.step("package", package::test);
     tally.check("app's unit tests", &["npm", "test", "--prefix", "packages/app"]);
     // The app comes from the server that the native tests have built.
     tally.check("browsers", &["node", "xtask/browser/test.mjs"]);

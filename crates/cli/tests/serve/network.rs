@@ -99,8 +99,8 @@ fn a_busy_port_is_an_error_only_if_it_was_asked_for() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(&format!("port {port} of 127.0.0.1 is in use")), "{said}");
-    assert!(said.contains("hint: give another --port"), "{said}");
+    assert!(said.contains(&format!("port {port} on 127.0.0.1 is already in use")), "{said}");
+    assert!(said.contains("hint: choose another --port"), "{said}");
 
     // Whether or not the usual port is free, two servers find one each, and the second says that it is another.
     let folder = tempfile::tempdir().unwrap();

@@ -48,10 +48,7 @@ fn what_is_not_a_number_is_an_error_that_says_where() {
                 matches!(error, SampleError::NotFinite { id, found } if id as usize == at && found.is_nan())
             );
             assert_eq!(error.code(), "sample.not_finite");
-            assert_eq!(
-                error.to_string(),
-                format!("logit of token {at}: found NaN; expected a finite number")
-            );
+            assert_eq!(error.to_string(), format!("the logit of token {at} is NaN, which is not finite"));
             // A logit that is not a number means that the step went wrong, also for a token nobody wants.
             assert!(matches!(failure(&options, &[at as u32], &logits), SampleError::NotFinite { .. }));
         }

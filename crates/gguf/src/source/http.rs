@@ -145,7 +145,7 @@ impl HttpSource {
         let url = url.into();
         let client = client().map_err(|error| SourceError::Other {
             name: url.clone(),
-            reason: format!("the HTTP client cannot be set up: {}", error_chain(&error)),
+            reason: format!("the HTTP client can't be set up: {}", error_chain(&error)),
         })?;
         let mut source = Self { url, client, len: 0, version: Version::default(), limits };
         (source.len, source.version) = source.length().await?;
