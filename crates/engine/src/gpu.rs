@@ -10,13 +10,35 @@ use futures_util::lock::Mutex;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuState, ModelOptions};
+use rullama_graph::Graph;
 
 use crate::{
     Backend, Choosing, EngineError, KvFormat, LoadOptions, Logits, Pending, State, Watcher, device_sampling,
     sampler::skip_draws,
 };
 
-/// A model on a GPU, which may come to be another one.
+/// What a load puts on the GPU, and how.
+pub(crate) fn wanted(
+    source: &Model,
+    config: &Config,
+    context: usize,
+    options: &LoadOptions,
+) -> Result<(Graph, ModelOptions), EngineError> {
+    let cache = match options.kv {
+        KvFormat::F32 => CacheFormat::F32,
+        KvFormat::F16 => CacheFormat::F16,
+        KvFormat::Q8 => CacheFormat::Q8,
+    };
+    let graph = text(source, config, Outputs::Last)?;
+    let mut wanted = ModelOptions::default().context(context as u32).cache(cache);
+    (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
+    if let Some(rows) = options.rows {
+        wanted = wanted.rows(rows);
+    }
+    Ok((graph, wanted))
+}
+
+/// The model on the GPU. Replaced when the device is lost and the model is loaded again.
 pub(crate) struct Shared {
     loaded: RefCell<Rc<GpuModel>>,
     /// Sessions that lose the GPU together load the model again once.
@@ -32,17 +54,7 @@ impl Shared {
         options: &LoadOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
-        let cache = match options.kv {
-            KvFormat::F32 => CacheFormat::F32,
-            KvFormat::F16 => CacheFormat::F16,
-            KvFormat::Q8 => CacheFormat::Q8,
-        };
-        let graph = text(&source, config, Outputs::Last)?;
-        let mut wanted = ModelOptions::default().context(context as u32).cache(cache);
-        (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
-        if let Some(rows) = options.rows {
-            wanted = wanted.rows(rows);
-        }
+        let (graph, wanted) = wanted(&source, config, context, options)?;
         let loaded = GpuModel::load(gpu, &Rc::new(source), graph, wanted, progress).await.map_err(failed)?;
         Ok(Self { loaded: RefCell::new(Rc::new(loaded)), turn: Mutex::new(()) })
     }
@@ -153,7 +165,7 @@ impl State for GpuBackendState {
     }
 }
 
-fn failed(error: GpuError) -> EngineError {
+pub(crate) fn failed(error: GpuError) -> EngineError {
     match error {
         GpuError::NotFinite { value, tokens } => EngineError::NotFinite { value: value.to_owned(), tokens },
         error => EngineError::Step { code: error.code(), source: Box::new(error) },

@@ -55,6 +55,7 @@ pub use budget::{Bound, Budget};
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use experts::Experts;
+pub use fitting::Fit;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
 pub use matrices::MatrixTiles;
 pub use model::GpuModel;

@@ -170,7 +170,10 @@ impl Drop for Opened {
     }
 }
 
-async fn open(sources: Vec<JsByteSource>, thrown: &Thrown) -> Result<Model, rullama_gguf::ModelError> {
+pub(crate) async fn open(
+    sources: Vec<JsByteSource>,
+    thrown: &Thrown,
+) -> Result<Model, rullama_gguf::ModelError> {
     let source = |source| Box::new(JsSource::new(source, thrown.clone())) as Box<dyn ByteSource>;
     let mut sources: Vec<_> = sources.into_iter().map(source).collect();
     match sources.len() {

@@ -51,6 +51,10 @@ impl LoadRequest {
         serde_json::from_value(given.into()).map_err(|error| plain("option.wrong_type", &error.to_string()))
     }
 
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
     pub(crate) fn load(&self) -> Result<LoadOptions, Failure> {
         let kv = match self.kv {
             Kv::F32 => KvFormat::F32,

@@ -21,7 +21,7 @@ test("options are what they are called, or are refused by name", () => {
   expect(checkedOptions(given, KNOWN)).toBe(given);
   expect(checkedOptions(null, KNOWN)).toEqual({});
   expect(checkedOptions({ context: undefined }, KNOWN)).toEqual({ context: undefined });
-  expect(() => checkedOptions({ context: "5" }, KNOWN)).toThrow('option `context`: found "5"; expected a whole number from 1 to 4294967295');
+  expect(() => checkedOptions({ context: "5" }, KNOWN)).toThrow('Option `context` is "5". It must be a whole number from 1 to 4294967295.');
   expect(code(() => checkedOptions({ context: 0 }, KNOWN))).toBe("option.out_of_range");
   expect(code(() => checkedOptions({ context: "5" }, KNOWN))).toBe("option.wrong_type");
   expect(code(() => checkedOptions({ kv: "q4" }, KNOWN))).toBe("option.wrong_type");
