@@ -7,7 +7,7 @@ import { Completions, type CompletionChunk } from "../../src/completions.js";
 import { RullamaError } from "../../src/errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "../../src/names.js";
 import { Reply } from "../../src/reply.js";
-import { fileName, splitUrls } from "../../src/source/addresses.js";
+import { downloadUrl, fileName, splitUrls } from "../../src/source/addresses.js";
 import { describe as describeSource } from "../../src/source/open.js";
 import { passOnFeatures } from "../../src/subgroups.js";
 import type { ChatOptions, Delta, Message, ReplyResult } from "../../src/types.js";
@@ -225,6 +225,49 @@ test("a completion has OpenAI's shape", async () => {
   await expect(made.create({} as never)).rejects.toMatchObject({ code: "chat.wrong_type" });
   const call = { messages: [{ role: "assistant", tool_calls: [{ id: "c1" }] }] } as never;
   await expect(made.create(call)).rejects.toMatchObject({ code: "chat.wrong_type" });
+});
+
+test.each([
+  ["https://huggingface.co/org/repo/blob/main/dir/m.gguf", "https://huggingface.co/org/repo/resolve/main/dir/m.gguf"],
+  ["https://huggingface.co/org/repo/blob/main/m.gguf?show_file_info=m.gguf", "https://huggingface.co/org/repo/resolve/main/m.gguf?show_file_info=m.gguf"],
+  ["https://hf.co/org/repo/blob/v1/m.gguf", "https://hf.co/org/repo/resolve/v1/m.gguf"],
+  ["https://huggingface.co/datasets/org/repo/blob/main/m.gguf", "https://huggingface.co/datasets/org/repo/resolve/main/m.gguf"],
+  ["https://huggingface.co/org/repo/resolve/main/blob/m.gguf", "https://huggingface.co/org/repo/resolve/main/blob/m.gguf"],
+  ["https://example.org/org/repo/blob/main/m.gguf", "https://example.org/org/repo/blob/main/m.gguf"],
+  ["models/m.gguf", "models/m.gguf"],
+])("the file of %s is %s", (given, expected) => {
+  expect(downloadUrl(given)).toBe(expected);
+  if (URL.canParse(given)) {
+    expect(describeSource(given, () => 0)).toEqual([{ kind: "url", url: expected }]);
+  }
+});
+
+test("a role that does not exist is refused, everywhere", async () => {
+  const message = { role: "critic", content: "No." } as never;
+  const error = { code: "option.out_of_range", message: 'There is no role "critic". A role is one of system, developer, user, assistant, tool.' };
+  expect(() => messagesJson([{ role: "user", content: "Hi" }, message])).toThrow(expect.objectContaining(error));
+  expect(() => messageJson(message)).toThrow(expect.objectContaining(error));
+  for (const role of ["system", "developer", "user", "assistant", "tool"] as const) {
+    expect(JSON.parse(messageJson({ role, content: "Hi" }))).toEqual({ role, content: "Hi" });
+  }
+});
+
+test("fields and values of a completion that are not supported are refused", async () => {
+  const { completions: made, asked } = completions();
+  const codes = async (extra: object) => (await made.create({ messages: [], ...extra } as never).catch((error: { code: string }) => error) as { code: string }).code;
+  for (const unknown of [{ temprature: 1 }, { functions: [] }, { audio: {} }, { stream_options: { usage: true } }]) {
+    expect([unknown, await codes(unknown)]).toEqual([unknown, "option.unknown"]);
+  }
+  for (const value of [
+    { response_format: { type: "json_object" } }, { response_format: { type: "json_schema", json_schema: {} } }, { response_format: {} }, { response_format: "text" },
+    { reasoning_effort: "extreme" }, { stream: "yes" }, { logprobs: 3 }, { parallel_tool_calls: false }, { tool_choice: "required" }, { n: 2 },
+  ]) {
+    expect([value, await codes(value)]).toEqual([value, "option.out_of_range"]);
+  }
+  expect(asked.length).toBe(0);
+  await made.create({ messages: [], response_format: { type: "text" }, stop: null, n: 1, user: "u", metadata: {}, store: true, service_tier: "auto" } as never);
+  await expect(made.create({ messages: [] }, { timeout: 1 } as never)).rejects.toMatchObject({ code: "option.unknown" });
+  await expect(made.create(undefined as never)).rejects.toMatchObject({ code: "option.wrong_type" });
 });
 
 test("what would change the answer and cannot be done is refused", async () => {
