@@ -30,6 +30,18 @@ const FIELDS: Readonly<Record<string, string>> = {
 
 const FIELDS_BACK = Object.fromEntries(Object.entries(FIELDS).map(([here, there]) => [there, here]));
 
+/** Options that have the same name here and in the engine. */
+const SAME = ["stop", "temperature", "seed", "signal"];
+
+/** Refuses an option of generation that does not exist, for callers that cannot wait for the engine to refuse it. */
+export function checkOptionNames(options: object): void {
+  const known = [...SAME, ...Object.entries(OPTIONS).flat()];
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new RullamaError("option.unknown", `Option \`${unknown}\` does not exist. The options are ${[...SAME, ...Object.keys(OPTIONS)].join(", ")}.`);
+  }
+}
+
 /**
  * The options of a reply as JSON. The engine's own names work as well, and the engine refuses unknown names. Numbers are checked here
  * because the error then has the name that the program used, and because JSON would turn NaN and infinity into null, the default.
