@@ -1,4 +1,4 @@
-//! Options out of JSON.
+//! Options from JSON.
 
 use rullama_chat::{Message, Think, Tool, parse_messages, parse_tools};
 use rullama_engine::{ChatOptions, Entropy, GenerateOptions, KvFormat, LoadOptions, OptionRange};
@@ -11,16 +11,16 @@ use crate::{
     host,
 };
 
-/// How a model is loaded.
+/// The options of a load.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LoadRequest {
     context: Option<u32>,
     kv: Kv,
-    /// The most bytes of GPU memory that may be taken.
+    /// The maximum bytes of GPU memory.
     memory: Option<u64>,
     residency: Option<String>,
-    /// The most tokens of a prompt that are read at once.
+    /// The maximum number of prompt tokens in one step.
     rows: Option<u32>,
     floor: Option<bool>,
     subgroups: Option<bool>,
@@ -31,7 +31,7 @@ pub(crate) struct LoadRequest {
 #[serde(rename_all = "lowercase")]
 enum Kv {
     F32,
-    /// The format that GPUs read fastest without visible loss.
+    /// Fast on GPUs, without visible loss of quality.
     #[default]
     F16,
     Q8,
@@ -40,7 +40,7 @@ enum Kv {
 impl LoadRequest {
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let given = object(text)?;
-        // First, because these errors name the option.
+        // First, because these errors name the option and its range.
         for (option, range) in
             [("context", OptionRange::CONTEXT), ("memory", OptionRange::MEMORY), ("rows", OptionRange::ROWS)]
         {
@@ -85,12 +85,12 @@ impl LoadRequest {
     }
 }
 
-/// The options of a reply without a conversation.
+/// The options of a reply without a chat template.
 pub(crate) fn generate_options(text: &str) -> Result<GenerateOptions, Failure> {
     generate_from(object(text)?)
 }
 
-/// The options of a reply: those of generation, beside `think` and `tools`.
+/// The options of a reply to a conversation: those of generation, `think` and `tools`.
 pub(crate) fn chat_options(text: &str) -> Result<ChatOptions, Failure> {
     let mut options = object(text)?;
     let think = options.remove("think").unwrap_or_default();
@@ -102,7 +102,7 @@ pub(crate) fn chat_options(text: &str) -> Result<ChatOptions, Failure> {
 fn tools(value: Option<Value>) -> Result<Vec<Tool>, Failure> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
-        // Read as text once more, because then errors name the place.
+        // Parsed from text again, because errors then name the place.
         Some(tools) => parse_tools(&tools.to_string()).map_err(failure),
     }
 }

@@ -154,6 +154,15 @@ export const tests = [
       await assert.fails(() => Engine.load(url, { ...options, store: { name } }), "storage.corrupt");
       await store.delete(name);
 
+      // A model that cannot run here is not downloaded.
+      seen.length = 0;
+      await assert.fails(() => Engine.load(url, { ...options, store: true, memory: 8e6 }), "memory.too_large");
+      await assert.fails(() => Engine.load(url, { ...options, store: true, memory: 8e6, worker: false }), "memory.too_large");
+      assert.equal(seen, []);
+      assert.equal(await store.list(), []);
+      await assert.reachesUpload(Engine, `${url}?whole`, { store: { name: "without ranges" } });
+      await store.delete("without ranges");
+
       await assert.fails(() => Engine.load(url, { store: { sha256: "1" } }), "option.wrong_type");
       await assert.fails(() => Engine.load(url, { store: { sha512: "1" } }), "option.unknown");
       const split = `${origin}/models/micro-00001-of-00002.gguf`;
