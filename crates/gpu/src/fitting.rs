@@ -99,14 +99,20 @@ impl<'a> Asked<'a> {
 
     /// The residency that [`fitting`](Self::fitting) would try first, and what it needs.
     pub(crate) async fn fit(self, most_context: u32) -> Result<Fit, GpuError> {
-        let Draft { manifest, programs, budget, .. } = self.ways().next().await?;
-        let programs: Vec<_> = programs.into_values().collect();
-        let needs = Needs::new(self.graph, &manifest, self.options, &programs);
+        let draft = self.ways().next().await?;
+        let (residency, budget) = (draft.manifest.residency(), draft.budget);
+        let conversions = draft.manifest.conversions();
+        // Under a memory limit, pages take what the context leaves, so the largest context has the fewest pages.
+        let frugal = match (residency, self.options.memory) {
+            (Residency::Paged, Some(_)) => self.draft_with(residency, experts(self.graph).1).await?,
+            _ => draft,
+        };
+        let programs: Vec<_> = frugal.programs.into_values().collect();
+        let needs = Needs::new(self.graph, &frugal.manifest, self.options, &programs);
         // The budget's own context is known to fit.
         let largest_context = needs.largest_context(most_context.max(budget.context), self.supply());
         let largest_context = largest_context.map_or(budget.context, |context| context.max(budget.context));
-        let conversions = manifest.conversions();
-        Ok(Fit { residency: manifest.residency(), budget, largest_context, conversions })
+        Ok(Fit { residency, budget, largest_context, conversions })
     }
 
     fn supply(self) -> Supply {

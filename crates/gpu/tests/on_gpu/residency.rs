@@ -27,7 +27,7 @@ fn loaded(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> Rc<GpuModel> 
     load(gpu, model, graph(model, Outputs::Last), options)
 }
 
-/// The largest context that fits are asked about.
+/// The upper bound for the largest context of a fit.
 const MOST_CONTEXT: u32 = 100_000;
 
 fn fit(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> Result<Fit, GpuError> {
@@ -137,13 +137,17 @@ fn memory_decides() {
         assert_eq!(less.residency(), frugal, "{name}");
         // What is known from the header alone is what a load does.
         for (asked, loaded) in [(options(), &all), (options().memory(total - 1), &less)] {
-            let fit = fit(&gpu, &model, &asked).unwrap();
-            assert_eq!((fit.residency, &fit.budget), (loaded.residency(), loaded.budget()), "{name}");
-            assert_eq!(fit.conversions, loaded.conversions(), "{name}");
-            assert!((128..=MOST_CONTEXT).contains(&fit.largest_context), "{name}: {}", fit.largest_context);
-            let larger = asked.clone().context(fit.largest_context + 1).residency(fit.residency);
+            let found = fit(&gpu, &model, &asked).unwrap();
+            assert_eq!((found.residency, &found.budget), (loaded.residency(), loaded.budget()), "{name}");
+            assert_eq!(found.conversions, loaded.conversions(), "{name}");
+            assert!(
+                (128..=MOST_CONTEXT).contains(&found.largest_context),
+                "{name}: {}",
+                found.largest_context
+            );
+            let larger = asked.clone().context(found.largest_context + 1).residency(found.residency);
             let is_bound = matches!(fit(&gpu, &model, &larger), Err(GpuError::OutOfBudget { .. }));
-            assert!(is_bound || fit.largest_context == MOST_CONTEXT, "{name}");
+            assert!(is_bound || found.largest_context == MOST_CONTEXT, "{name}");
         }
         assert!(less.budget().total() < total, "{name}");
         let ids = prompt(20);
