@@ -1,4 +1,4 @@
-//! The fastest way to have a model on a GPU that fits, found before a byte of its weights is read.
+//! The fastest way to hold a model on a GPU that fits, found before any weights are read.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -11,13 +11,13 @@ use crate::{
     lower::{FEW_ROWS, Program, Target, lower},
     options::{MOST_ROWS, SMALL_CHUNK, capacities, plan_rows},
     self_test::Variant,
-    weights::{Layout, Manifest, Resident},
+    weights::{Conversion, Layout, Manifest, Numbers, Resident},
 };
 
-/// Where nobody says how much memory there is, one of so many experts has a page.
+/// Without a memory limit, one expert in this many gets a page.
 const EXPERTS_A_PAGE: u32 = 4;
 
-/// What a model is to be loaded with.
+/// What to load, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) gpu: &'a Gpu,
@@ -25,44 +25,98 @@ pub(crate) struct Asked<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) options: &'a ModelOptions,
     pub(crate) variant: Variant,
+    pub(crate) numbers: Numbers,
 }
 
 /// A model before its weights are read.
 pub(crate) struct Draft {
     pub(crate) manifest: Manifest,
-    /// One of each size that a conversation may come to have a plan for.
+    /// One program for each step size that a conversation may need a plan for.
     pub(crate) programs: HashMap<u32, Rc<Program>>,
     pub(crate) capacities: Vec<u32>,
     pub(crate) budget: Budget,
 }
 
-impl Asked<'_> {
-    /// Uploads the weights in the fastest way that fits, or the one that was asked for.
+/// How a model would be held on a GPU, known without reading its weights. See [`crate::GpuModel::fit`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fit {
+    /// Where the weights would live.
+    pub residency: Residency,
+    /// Bytes of GPU memory that the model and one conversation would take.
+    pub budget: Budget,
+    /// The largest context that fits with this residency, at most the one that was asked about.
+    pub largest_context: u32,
+    /// Tensors that would be kept in another format than the file's.
+    pub conversions: Vec<Conversion>,
+}
+
+/// Tries residencies from the fastest to the most frugal, or only the one that was asked for.
+struct Ways<'a> {
+    asked: Asked<'a>,
+    rest: std::slice::Iter<'a, Residency>,
+    /// Why the last one was refused.
+    refused: Option<GpuError>,
+}
+
+impl Ways<'_> {
+    /// The next draft that fits; an error when none is left.
+    async fn next(&mut self) -> Result<Draft, GpuError> {
+        for &residency in self.rest.by_ref() {
+            match self.asked.draft(residency).await {
+                // A residency that saves nothing here is the previous one again.
+                Ok(draft) if self.refused.is_some() && draft.manifest.residency() < residency => {}
+                Err(error @ GpuError::OutOfBudget { .. }) => self.refused = Some(error),
+                found => return found,
+            }
+        }
+        Err(self.refused.take().expect("each residency that was tried left its reason"))
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn ways(self) -> Ways<'a> {
+        let asked = self.options.residency.as_ref();
+        let ways: &[Residency] = asked.map_or(&Residency::ALL, std::slice::from_ref);
+        Ways { asked: self, rest: ways.iter(), refused: None }
+    }
+
+    /// Uploads the weights with the fastest residency that fits, or the one that was asked for.
     pub(crate) async fn fitting(
         self,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(Draft, Resident), GpuError> {
-        let asked = self.options.residency;
-        let ways: &[Residency] = asked.as_ref().map_or(&Residency::ALL, std::slice::from_ref);
-        let mut refused = None;
-        for &residency in ways {
-            let draft = match self.draft(residency).await {
-                // A way without anything to save is the one before it again.
-                Ok(draft) if refused.is_some() && draft.manifest.residency() < residency => continue,
-                Ok(draft) => draft,
-                Err(error @ GpuError::OutOfBudget { .. }) => {
-                    refused = Some(error);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+        let mut ways = self.ways();
+        loop {
+            let draft = ways.next().await?;
             let conversation = draft.budget.conversation();
             match Resident::upload(self.gpu, self.model, &draft.manifest, conversation, progress).await {
-                Err(error @ GpuError::OutOfMemory { .. }) => refused = Some(error),
+                Err(error @ GpuError::OutOfMemory { .. }) => ways.refused = Some(error),
                 uploaded => return Ok((draft, uploaded?)),
             }
         }
-        Err(refused.expect("there is a way, and it was refused"))
+    }
+
+    /// The residency that [`fitting`](Self::fitting) would try first, and what it needs.
+    pub(crate) async fn fit(self, most_context: u32) -> Result<Fit, GpuError> {
+        let draft = self.ways().next().await?;
+        let (residency, budget) = (draft.manifest.residency(), draft.budget);
+        let conversions = draft.manifest.conversions();
+        // Under a memory limit, pages take what the context leaves, so the largest context has the fewest pages.
+        let frugal = match (residency, self.options.memory) {
+            (Residency::Paged, Some(_)) => self.draft_with(residency, experts(self.graph).1).await?,
+            _ => draft,
+        };
+        let programs: Vec<_> = frugal.programs.into_values().collect();
+        let needs = Needs::new(self.graph, &frugal.manifest, self.options, &programs);
+        // The budget's own context is known to fit.
+        let largest_context = needs.largest_context(most_context.max(budget.context), self.supply());
+        let largest_context = largest_context.map_or(budget.context, |context| context.max(budget.context));
+        Ok(Fit { residency, budget, largest_context, conversions })
+    }
+
+    fn supply(self) -> Supply {
+        Supply { memory: self.options.memory, binding: self.gpu.largest_binding() }
     }
 
     async fn draft(self, residency: Residency) -> Result<Draft, GpuError> {
@@ -74,8 +128,8 @@ impl Asked<'_> {
     }
 
     async fn draft_with(self, residency: Residency, pages: u32) -> Result<Draft, GpuError> {
-        let Self { gpu, model, graph, options, variant } = self;
-        let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options)).await?;
+        let Self { gpu, model, graph, options, variant, numbers } = self;
+        let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options), numbers).await?;
         let capacities = capacities(graph, options.context, options.most_rows());
         let target = target(gpu.profile(), graph, &manifest, options, &capacities, variant);
         let most = rows_at_once(graph, &manifest, options);
@@ -85,8 +139,7 @@ impl Asked<'_> {
             programs.insert(rows, Rc::new(lower(target, rows)?));
         }
         let all: Vec<_> = programs.values().cloned().collect();
-        let supply = Supply { memory: options.memory, binding: gpu.largest_binding() };
-        let budget = Needs::new(graph, &manifest, options, &all).check(options.context, supply)?;
+        let budget = Needs::new(graph, &manifest, options, &all).check(options.context, self.supply())?;
         Ok(Draft { manifest, programs, capacities, budget })
     }
 

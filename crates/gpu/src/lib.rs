@@ -56,6 +56,7 @@ pub use cache_layout::CacheLayout;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use experts::Experts;
+pub use fitting::Fit;
 pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
 pub use matrices::MatrixTiles;
 pub use model::GpuModel;

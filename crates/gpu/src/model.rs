@@ -6,14 +6,14 @@ use rullama_gguf::Model;
 use rullama_graph::{Graph, Op};
 
 use crate::{
-    Budget, Fallback, Gpu, GpuError, GpuState, ModelOptions, Residency,
+    Budget, Fallback, Fit, Gpu, GpuError, GpuState, ModelOptions, Residency,
     fitting::{Asked, Draft, default_pages, layout, rows_at_once, target},
     kernel::Pipelines,
     lower::{Program, StepSize, lower},
     options::{capacities, plan_rows},
     report::PlanReport,
     self_test::{self, Variant},
-    weights::{Conversion, Manifest, Resident},
+    weights::{Conversion, Manifest, Numbers, Resident},
 };
 
 /// A graph with its weights on the GPU.
@@ -61,7 +61,8 @@ impl GpuModel {
         options: ModelOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let asked = Asked { gpu: &gpu, model, graph: &graph, options: &options, variant };
+        let numbers = Numbers::Read;
+        let asked = Asked { gpu: &gpu, model, graph: &graph, options: &options, variant, numbers };
         let (draft, weights) = asked.fitting(progress).await?;
         let Draft { manifest, programs, capacities, budget } = draft;
         let table = graph.nodes().iter().find_map(|node| match node.op {
@@ -92,6 +93,22 @@ impl GpuModel {
         Self::load(gpu, &self.source, self.graph.clone(), self.options.clone(), progress).await
     }
 
+    /// How a load with these options would hold the model, from its header alone; fails as the load would. A load makes the
+    /// same choice, unless the GPU fails its self-test, which this does not run, or has less memory left than is needed.
+    ///
+    /// [`Fit::largest_context`] is looked for up to `most_context`.
+    pub async fn fit(
+        gpu: &Gpu,
+        model: &Model,
+        graph: &Graph,
+        options: &ModelOptions,
+        most_context: u32,
+    ) -> Result<Fit, GpuError> {
+        let expected = self_test::expected(gpu)?;
+        let variant = Variant { fused: expected.fused && options.fused, ..expected };
+        Asked { gpu, model, graph, options, variant, numbers: Numbers::Assumed }.fit(most_context).await
+    }
+
     /// What a step of `rows` rows after `position` others would do on this GPU, with the kernels that a load would use: like
     /// a load, it tests them first. Reads no weights.
     pub async fn plan(
@@ -104,7 +121,7 @@ impl GpuModel {
     ) -> Result<PlanReport, GpuError> {
         let residency = options.residency.unwrap_or_default();
         let layout = layout(gpu, residency, default_pages(graph), options);
-        let manifest = Manifest::read(model, graph, layout).await?;
+        let manifest = Manifest::read(model, graph, layout, Numbers::Read).await?;
         let trusted = self_test::trusted(gpu).await?;
         let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());

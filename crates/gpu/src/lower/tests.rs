@@ -13,7 +13,7 @@ use crate::{
     fitting::target,
     options::{MOST_ROWS, SMALL_CHUNK, capacities},
     self_test::Variant,
-    weights::{Layout, Manifest},
+    weights::{Layout, Manifest, Numbers},
 };
 
 const MODELS: [&str; 5] = ["e2b", "e4b", "12b", "26b-a4b", "31b"];
@@ -73,7 +73,8 @@ impl RealSize {
             most_rows: MOST_ROWS,
             pages: 0,
         };
-        let manifest = pollster::block_on(Manifest::read(&self.model, &self.graph, layout)).unwrap();
+        let manifest = Manifest::read(&self.model, &self.graph, layout, Numbers::Read);
+        let manifest = pollster::block_on(manifest).unwrap();
         OnGpu { real: self, profile, manifest }
     }
 }
