@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
+import { budget } from "./vite/budget.ts";
 import { demoModel } from "./vite/demo-model.ts";
 import { offline } from "./vite/offline.ts";
 import { policy } from "./vite/policy.ts";
@@ -9,7 +10,7 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 export default defineConfig({
   // Relative, so that the same build works at the root of a server and in a folder of one.
   base: "./",
-  plugins: [demoModel(), policy(), offline()],
+  plugins: [demoModel(), policy(), budget(), offline()],
   worker: { format: "es" },
   // The package finds its worker and its wasm by its own address; bundling it beforehand would move it.
   optimizeDeps: { exclude: ["rullama"] },

@@ -160,9 +160,9 @@ export async function withoutWebGpu(checks, browser, origin) {
   const app = await App.open(browser, origin, { before });
   await checks.check("without WebGPU a page says what to do, and conversations can still be read", async () => {
     const text = await app.page.locator("main").innerText();
-    assert(text.includes("This browser has no WebGPU yet") && /chrome:\/\/|about:config/.test(text), text);
+    assert(text.includes("This browser has no WebGPU") && /chrome:\/\/|about:config/.test(text), text);
     await app.shot("no-webgpu");
-    assert(await app.page.locator('[aria-label="Import conversations"]').isVisible(), "no way to conversations");
+    assert(await app.page.locator('[aria-label="Import chats"]').isVisible(), "no way to conversations");
   });
   await equalTroubles(checks, app, "without WebGPU");
   await app.close();
@@ -173,7 +173,7 @@ export async function withoutWebGpu(checks, browser, origin) {
   };
   const other = await App.open(browser, origin, { before: none });
   await checks.check("without an adapter a page says so", async () => {
-    assert((await other.page.locator("h1").innerText()) === "No graphics processor is available", await other.page.locator("h1").innerText());
+    assert((await other.page.locator("h1").innerText()) === "No GPU is available", await other.page.locator("h1").innerText());
   });
   await other.close();
 }
