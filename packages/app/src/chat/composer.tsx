@@ -17,12 +17,13 @@ export function Composer({ send }: { send: (text: string) => boolean }) {
   const { atHand } = host;
   useLayoutEffect(() => fit(input.current), [draft]);
   const submit = () => {
-    const text = draft.trim();
-    if (text !== "") {
-      // Before sending: the first message gives the chat its id, and with it another draft.
+    // The field may have changed after the last render.
+    const typed = chat.drafts.get(conversation);
+    if (typed.trim() !== "") {
+      // Before sending: with its first message a chat gets another draft.
       chat.drafts.set(conversation, "");
-      if (!send(text)) {
-        chat.drafts.set(conversation, draft);
+      if (!send(typed.trim())) {
+        chat.drafts.set(conversation, typed);
       }
     }
   };

@@ -75,8 +75,8 @@ export async function silentServer(checks, browser, server) {
 }
 
 /**
- * In the page, before the app: calls `globalThis.inTheMiddle(worker, call)` once, where a check has set it, when a reply has begun.
- * Replies come so quickly that one could be over before a check has seen it begin.
+ * In the page, before the app: calls `globalThis.inTheMiddle(worker, call)` once, if a check has set it, after eight deltas of a
+ * reply, or after `inTheMiddle.after`. A reply could be over before a check outside the page has seen it begin.
  */
 export function watchReplies() {
   const post = Worker.prototype.postMessage;
@@ -85,7 +85,7 @@ export function watchReplies() {
       let deltas = 0;
       this.addEventListener("message", ({ data }) => {
         deltas += data.kind === "event" && data.id === message.id ? 1 : 0;
-        if (deltas === 8 && globalThis.inTheMiddle) {
+        if (deltas === (globalThis.inTheMiddle?.after ?? 8) && globalThis.inTheMiddle) {
           const { inTheMiddle } = globalThis;
           delete globalThis.inTheMiddle;
           // After the app has heard of it as well.

@@ -317,7 +317,7 @@ describe("the host of the model", () => {
       }
       throw Object.assign(new Error("no network"), { code: "network.failed" });
     });
-    const host = makeHost(null, { download } as unknown as Partial<ModelStore>);
+    const host = makeHost(null, { download, list: async () => [] } as unknown as Partial<ModelStore>);
     const choice = { kind: "address" as const, url: "/models/a", name: "a", sha256: "00", keep: true };
     await host.load(choice);
     expect(host.state).toMatchObject({ kind: "failed", error: { code: "storage.exists" } });
