@@ -60,7 +60,7 @@ export function Composer({ send }: { send: (text: string) => boolean }) {
       <div class="composer-below">
         <ThinkSwitch />
         <span id="composer-hint" class="hint">
-          {writing ? "Enter queues the message. Esc stops the reply." : "Enter sends, Shift+Enter starts a new line. Nothing leaves this device."}
+          {writing ? "Enter queues, Esc stops the reply." : "Enter sends, Shift+Enter adds a line."}
         </span>
         <ContextMeter draft={draft} />
       </div>

@@ -41,11 +41,15 @@ export class Server {
   /** Asks the server for its models. The app does not wait for this: it must also open without a server. */
   refresh(): Promise<void> {
     const mine = ++this.#asked;
-    this.#answered = askModels().then((models) => {
-      // The answer to the latest request counts, also if an older one arrives after it.
-      if (mine === this.#asked && JSON.stringify(models) !== JSON.stringify(this.#models.peek())) {
+    this.#answered = askModels().then((models): Promise<void> | undefined => {
+      // Only the answer to the latest request counts, and those who wait for an older one wait for it.
+      if (mine !== this.#asked) {
+        return this.#answered;
+      }
+      if (JSON.stringify(models) !== JSON.stringify(this.#models.peek())) {
         this.#models.value = models;
       }
+      return undefined;
     });
     return this.#answered;
   }

@@ -225,7 +225,7 @@ const ENTRIES: Readonly<Record<string, Entry>> = {
   },
   "storage.exists": {
     title: "This name is taken",
-    text: "Another file of this name is stored, perhaps an older version. Replace it, or use the stored one from the list.",
+    text: "Another file of this name is stored, perhaps an older version. Replace the stored file, or use it from the list.",
     step: "replace",
   },
 

@@ -1,6 +1,6 @@
 // The frame around every page: sidebar, header, the page itself, messages; keys and dropped files.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ChatView } from "../chat/chat-view";
 import { Sidebar } from "../chat/sidebar";
 import { openSwitcher } from "../chat/switcher";
@@ -44,7 +44,8 @@ function Shell() {
   };
   useKeys(drawer, () => closeDrawer(true));
   useNewPage(main, () => closeDrawer(false));
-  const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+  // As in shell.css.
+  const isNarrow = () => matchMedia("(max-width: 760px), (max-height: 480px)").matches;
   const toggle = () => (isNarrow() ? openDrawer() : preferences.setSidebarHidden(!preferences.sidebarHidden));
   return (
     <>
@@ -97,7 +98,7 @@ function useNewPage(main: { current: HTMLElement | null }, opened: () => void): 
   const { go } = useParts();
   const first = useRef(true);
   const { page, hash } = go;
-  useEffect(() => {
+  useLayoutEffect(() => {
     opened();
     document.title = page === "models" ? "Models – rullama" : page === "device" ? "Device – rullama" : "rullama";
     const composer = document.querySelector<HTMLElement>(".composer-input");

@@ -140,6 +140,7 @@ export async function everyView(checks, app) {
     }
   }
   await checks.check("on a phone the list is a drawer that opens, closes with Esc and gives focus back", async () => {
+    await page.setViewport(PHONE);
     await app.go(chat);
     assert(!(await page.locator(".sidebar").isVisible()), "the drawer is open");
     await page.click('[aria-label="Chats"]');

@@ -184,14 +184,14 @@ export async function byFile(checks, browser, origin) {
     await app.send("word ".repeat(180).trim());
     await page.waitForSelector('.error-box[data-code="context.overflow"]', { timeout: app.patience });
     await app.shot("chat-full");
-    await page.click(".error-box >> text=Leave out the oldest messages");
+    await page.click(".error-box button >> text=Leave out the oldest messages");
     await page.waitForSelector('.message:last-child[data-state="complete"] .trim-note', { timeout: app.patience });
     const note = await page.locator(".trim-note").innerText();
     assert(/^The \d oldest messages were left out/.test(note), note);
     await app.shot("chat-trimmed");
     await app.send("word ".repeat(180).trim());
     await page.waitForSelector('.error-box[data-code="context.overflow"]', { timeout: app.patience });
-    await page.click(".error-box >> text=Summarise them");
+    await page.click(".error-box button >> text=Summarise them");
     await page.waitForSelector('.message:last-child[data-state="complete"] details.trim-note', { timeout: app.patience });
     await app.shot("chat-summarised");
   });

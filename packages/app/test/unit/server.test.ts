@@ -30,6 +30,23 @@ describe("the server that brought the page", () => {
     expect(seen).toEqual([undefined, 1]);
   });
 
+  test("asked twice, is known to those who waited for the first answer only with the second", async () => {
+    const answers: ((response: Response) => void)[] = [];
+    vi.stubGlobal("fetch", () => new Promise<Response>((resolve) => answers.push(resolve)));
+    const server = new Server();
+    const first = server.refresh();
+    const second = server.refresh();
+    answers[0]?.(json({ models: [] }));
+    let known: boolean | undefined;
+    void first.then(() => (known = server.ours));
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(known).toBe(undefined);
+    answers[1]?.(json({ models: [] }));
+    await second;
+    await first;
+    expect(known).toBe(true);
+  });
+
   test("counts as none if it does not answer", async () => {
     const timeout = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => AbortSignal.abort());
     vi.stubGlobal("fetch", async (_: string, { signal }: RequestInit) => {
