@@ -13,7 +13,7 @@ import { continuation } from "./continuation";
 import type { Drafts } from "./drafts";
 import type { Library } from "./library";
 import { promptOf } from "./prompt";
-import { MessageQueue } from "./queue";
+import { MessageQueue, takeUnsent } from "./queue";
 import { add, children, find, newConversation, newId, path, removeLeaf, show, type ChatMessage, type Conversation, type Trimmed } from "./tree";
 import { measureWith, planTrim, summaryPrompt, summaryTokens } from "./trim";
 
@@ -60,6 +60,9 @@ export class ChatController {
     this.#preferences = preferences;
     this.drafts = drafts;
     this.#current.value = newConversation(Date.now(), preferences.settings.system);
+    for (const { conversation, text } of takeUnsent().reverse()) {
+      drafts.giveBack(library.get(conversation) ?? this.#current.peek(), text);
+    }
     effect(() => {
       const { replaced } = library;
       if (replaced) {

@@ -134,9 +134,14 @@ export class ModelHost {
     return this.#latest;
   }
 
-  /** Removes the message about a failure. */
-  dismiss(): void {
+  /** Removes the message about a model that could not be loaded; the state stays. */
+  dismissFailure(): void {
     this.#failure.value = undefined;
+  }
+
+  /** Removes every message about a failure. */
+  dismiss(): void {
+    this.dismissFailure();
     if (this.#state.peek().kind === "failed") {
       this.#become({ kind: "empty" });
     }

@@ -24,7 +24,8 @@ export function notify(text: string, action?: Notice["action"]): Notice {
       shown.value = shown.peek().filter((one) => one !== notice);
     },
   };
-  shown.value = [...shown.peek(), notice];
+  // The same message again replaces the old one.
+  shown.value = [...shown.peek().filter((one) => one.text !== text), notice];
   if (!action) {
     setTimeout(notice.remove, duration(text));
   }

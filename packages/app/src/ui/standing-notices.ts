@@ -3,6 +3,7 @@
 import { useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { exportJson } from "../chat/export";
+import type { Failure } from "../model/host";
 import { notify, notifyError, type Notice } from "./notices";
 import { useParts } from "./parts";
 
@@ -28,11 +29,16 @@ export function useUnsavedNotice(): void {
 /** Shows why a model could not be loaded. The Models page shows that itself. */
 export function useFailureNotice(): void {
   const { host, go } = useParts();
+  const seen = useRef<Failure | undefined>(undefined);
   useSignalEffect(() => {
     const { failure } = host;
-    if (failure && go.page !== "models") {
-      notifyError(failure.error);
-      host.dismiss();
+    if (failure && go.page === "models") {
+      seen.current = failure;
+    } else if (failure) {
+      if (failure !== seen.current) {
+        notifyError(failure.error);
+      }
+      host.dismissFailure();
     }
   });
 }

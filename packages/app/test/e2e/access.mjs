@@ -110,6 +110,7 @@ export async function everyView(checks, app) {
   const { page } = app;
   const chat = await page.evaluate(() => document.querySelector(".conversation > a")?.getAttribute("href"));
   assert(chat, "no conversation to look at");
+  await page.evaluate(() => document.querySelectorAll('.notice [aria-label="Dismiss"]').forEach((button) => button.click()));
   // Each with what stands in it when all of it is there.
   const views = [
     ["chat", chat, ".message"],

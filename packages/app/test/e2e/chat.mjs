@@ -14,6 +14,14 @@ function listen() {
   new MutationObserver(note).observe(document.getElementById("voice"), { childList: true, characterData: true });
 }
 
+/** In the page: sends a message without the focus in the field. */
+function typeAndSend(text) {
+  const input = document.querySelector(".composer-input");
+  input.value = text;
+  input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+  input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+}
+
 /** In the page: when the next reply has begun, sends two messages and removes the first of them; notes what the page shows then. */
 function queueInTheMiddle() {
   globalThis.queued = [];
@@ -22,15 +30,9 @@ function queueInTheMiddle() {
     globalThis.queued.push([...document.querySelectorAll(".message")].at(-1).dataset.state, ...rows);
   };
   const rendered = () => new Promise((resolve) => queueMicrotask(() => queueMicrotask(() => queueMicrotask(resolve))));
-  const send = (text) => {
-    const input = document.querySelector(".composer-input");
-    input.value = text;
-    input.dispatchEvent(new InputEvent("input", { bubbles: true }));
-    input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
-  };
   globalThis.inTheMiddle = async () => {
-    send("Not this");
-    send("Sent later");
+    globalThis.typeAndSend("Not this");
+    globalThis.typeAndSend("Sent later");
     await rendered();
     note();
     document.querySelector('[aria-label="Remove the queued message"]').click();
@@ -171,7 +173,7 @@ export async function chatting(checks, app) {
 
   await checks.check("Enter during a reply queues the message; the reply goes on, and the message is sent after it", async () => {
     const { length } = await app.messages();
-    await page.evaluate(queueInTheMiddle);
+    await page.evaluate(`globalThis.typeAndSend = ${typeAndSend}; (${queueInTheMiddle})()`);
     await app.send("Go on for a while");
     await page.waitForFunction((count) => document.querySelectorAll(".message").length === count, length + 4, { timeout: app.patience });
     await app.answered();
@@ -183,11 +185,15 @@ export async function chatting(checks, app) {
   await checks.check("buttons, focus and the selected text stay while an answer is written", async () => {
     await page.evaluate(() => void (globalThis.copies = [...document.querySelectorAll('.message [aria-label="Copy"]')]));
     assert(await page.evaluate(() => globalThis.copies.length > 0), "no buttons");
+    const { length } = await app.messages();
+    // A field with the focus would have the selection.
     await page.evaluate(() => {
-      globalThis.inTheMiddle = () => getSelection().selectAllChildren(document.querySelector(".message.user .content"));
-      globalThis.inTheMiddle.after = 1;
+      document.activeElement.blur();
+      getSelection().selectAllChildren(document.querySelector(".message.user .content"));
     });
-    await app.ask("And then?");
+    await page.evaluate(typeAndSend, "And then?");
+    await page.waitForFunction((count) => document.querySelectorAll(".message").length === count, length + 2);
+    await app.answered();
     equal(await page.evaluate(() => globalThis.copies.filter(({ isConnected }) => !isConnected).length), 0, "buttons made anew");
     equal(await page.evaluate(() => String(getSelection())), "First line\nsecond line", "selection");
   });

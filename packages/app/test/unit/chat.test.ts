@@ -14,9 +14,16 @@ import type { Preferences } from "../../src/state/preferences";
 import { DEFAULTS } from "../../src/state/settings";
 
 const storage = new Map<string, string>();
+const tabStorage = new Map<string, string>();
 
 beforeEach(() => {
   storage.clear();
+  tabStorage.clear();
+  vi.stubGlobal("sessionStorage", {
+    getItem: (key: string) => tabStorage.get(key) ?? null,
+    setItem: (key: string, value: string) => void tabStorage.set(key, value),
+    removeItem: (key: string) => void tabStorage.delete(key),
+  });
   vi.stubGlobal("localStorage", {
     getItem: (key: string) => storage.get(key) ?? null,
     setItem: (key: string, value: string) => void storage.set(key, value),
@@ -164,6 +171,19 @@ describe("a message during a reply", () => {
     await chat.stop();
     await settle();
     expect([replies.length, shown().at(-2)]).toEqual([3, ["three", "complete"]]);
+  });
+
+  test("becomes a draft again if the page is reloaded", async () => {
+    const { chat, send } = await makeChat();
+    chat.drafts.set(chat.conversation, "");
+    await send("one");
+    await send("two");
+    await send("three");
+    // Without a database the chat is gone after a reload; its messages are not.
+    const { chat: reloaded } = await makeChat();
+    expect([reloaded.queue.length, reloaded.drafts.get(reloaded.conversation)]).toEqual([0, "two\n\nthree"]);
+    const { chat: again } = await makeChat();
+    expect(again.drafts.get(again.conversation)).toBe("two\n\nthree");
   });
 
   test("an edited question comes before the queue", async () => {
