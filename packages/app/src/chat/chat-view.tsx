@@ -14,7 +14,6 @@ import { LiveRate } from "./live-rate";
 import { MessageList } from "./message-list";
 import { NOTHING } from "./message-view";
 import { Queue } from "./queue-view";
-import { useFrame } from "./use-frame";
 import { Welcome } from "./welcome";
 
 /** Pixels from the end that still count as the end. */
@@ -26,7 +25,7 @@ export function ChatView() {
   const { chat, host, go } = useParts();
   const conversation = chat.conversation;
   const empty = conversation.messages.length === 0;
-  const { scroller, follow, away, scrolled } = useFollowing(empty);
+  const { scroller, content, follow, away, scrolled } = useFollowing(empty);
   const send = useSend(follow);
   useVoice();
   const ask = (text: string) => {
@@ -39,8 +38,10 @@ export function ChatView() {
   return (
     <section class="chat" aria-label="Chat">
       <div class="scroller" ref={scroller} tabIndex={-1} onScroll={scrolled}>
-        {(empty || host.state.kind === "busy") && <Welcome empty={empty} ask={ask} />}
-        {!empty && <MessageList follow={follow} />}
+        <div ref={content}>
+          {(empty || host.state.kind === "busy") && <Welcome empty={empty} ask={ask} />}
+          {!empty && <MessageList follow={follow} />}
+        </div>
       </div>
       <div class="chat-bottom">
         {away && (
@@ -58,30 +59,35 @@ export function ChatView() {
 
 /** Keeps the end of the chat in view while it grows, unless the user has scrolled up. */
 function useFollowing(empty: boolean) {
-  const { chat, host } = useParts();
   const scroller = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  const isEmpty = useRef(empty);
+  isEmpty.current = empty;
   const [away, setAway] = useState(false);
-  const frame = useFrame(() => chat.growth);
-  const toEnd = () => {
+  const toEnd = useCallback(() => {
     const element = scroller.current;
     if (element && follows.current) {
-      element.scrollTop = empty ? 0 : element.scrollHeight;
+      element.scrollTop = isEmpty.current ? 0 : element.scrollHeight;
     }
-  };
-  useLayoutEffect(toEnd, [frame, chat.conversation.messages.length, chat.writing, host.state, empty]);
+  }, []);
+  useLayoutEffect(() => {
+    // Everything that changes the height: text, errors, the size of the window, the queue below.
+    const observer = new ResizeObserver(toEnd);
+    [scroller, content].forEach(({ current }) => current && observer.observe(current));
+    return () => observer.disconnect();
+  }, []);
   const follow = useCallback(() => {
     follows.current = true;
     setAway(false);
-    // Until what was asked for is rendered.
-    setTimeout(toEnd);
-  }, [empty]);
+    toEnd();
+  }, []);
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = scroller.current as HTMLElement;
     follows.current = scrollHeight - scrollTop - clientHeight < NEAR;
     setAway(!follows.current);
   };
-  return { scroller, follow, away, scrolled };
+  return { scroller, content, follow, away, scrolled };
 }
 
 /** Sends a message; gives false if there is no model for it. */
