@@ -97,12 +97,12 @@ export async function saved(checks, app) {
   });
 }
 
-/** In the page, before the app: the first attempt to load fails as it does where a GPU has too little memory. */
+/** In the page, before the app: the first look at a model, or the first load, fails as on a GPU with too little memory. */
 function scarceMemory() {
   const post = Worker.prototype.postMessage;
   let first = true;
   Worker.prototype.postMessage = function (message, ...rest) {
-    if (message?.kind !== "call" || message.name !== "load" || !first) {
+    if (message?.kind !== "call" || !["inspect", "load"].includes(message.name) || !first) {
       return post.call(this, message, ...rest);
     }
     first = false;
