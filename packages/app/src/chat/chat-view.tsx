@@ -22,7 +22,7 @@ const NEAR = 80;
 const WRITING = "The model is writing";
 
 export function ChatView() {
-  const { chat, host, go } = useParts();
+  const { chat, host } = useParts();
   const conversation = chat.conversation;
   const empty = conversation.messages.length === 0;
   const { scroller, content, follow, away, scrolled } = useFollowing(empty);
@@ -51,7 +51,7 @@ export function ChatView() {
         )}
         <LiveRate />
         <Queue />
-        <Composer key={go.page} send={send} />
+        <Composer send={send} />
       </div>
     </section>
   );

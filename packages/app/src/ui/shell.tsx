@@ -128,7 +128,7 @@ function useKeys(drawer: boolean, closeDrawer: () => void): void {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !event.altKey && !event.shiftKey) {
         event.preventDefault();
         openSwitcher(library, go);
-      } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
+      } else if (event.key === "Escape" && !event.isComposing && !document.querySelector("dialog[open]")) {
         if (drawer) {
           closeDrawer();
         } else if (!closeMenus()) {

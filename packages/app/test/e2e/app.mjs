@@ -9,7 +9,7 @@ export const MODEL = "micro-e2b-Q8_0";
 export const MODEL_FILE = fileURLToPath(new URL(`../../../../testdata/gguf/${MODEL}.gguf`, import.meta.url));
 
 /** Milliseconds to load a model and for a whole reply: the CPU compiles and runs the kernels here. */
-export const PATIENCE = 30_000;
+export const PATIENCE = 240_000;
 
 export const WIDE = { width: 1200, height: 800 };
 export const PHONE = { width: 390, height: 844 };
