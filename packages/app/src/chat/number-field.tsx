@@ -1,4 +1,4 @@
-// A field for a number setting. It corrects values outside the range and says why.
+// A field for a number setting. Valid values apply while they are typed; others are corrected when the user leaves the field.
 
 import { useState } from "preact/hooks";
 import type { Preferences } from "../state/preferences";
@@ -10,6 +10,14 @@ export function NumberField({ field, preferences }: { field: Field; preferences:
   const [note, setNote] = useState("");
   const value = preferences.settings[name];
   const shown = typed ?? (value === null ? "" : String(value));
+  // Esc may close the dialog before the field loses the focus.
+  const type = (text: string) => {
+    setTyped(text);
+    const read = readNumber(field, text);
+    if (read !== undefined && correction(field, text) === undefined) {
+      preferences.change({ [name]: read });
+    }
+  };
   const accept = (text: string) => {
     const read = readNumber(field, text);
     setNote(correction(field, text) ?? "");
@@ -43,7 +51,7 @@ export function NumberField({ field, preferences }: { field: Field; preferences:
         placeholder={field.empty}
         value={shown}
         data-setting={name}
-        onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+        onInput={({ currentTarget }) => type(currentTarget.value)}
         onChange={({ currentTarget }) => accept(currentTarget.value)}
         onKeyDown={key}
       />

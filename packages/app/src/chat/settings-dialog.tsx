@@ -1,6 +1,6 @@
 // The settings: system prompt, replies, context size, error reports.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { FIELDS, type NumberField as Field } from "../state/settings";
 import { count } from "../text/format";
@@ -78,6 +78,17 @@ function Section({ title, children }: { title: string; children: ComponentChildr
 function SystemPrompt({ parts: { chat, preferences } }: { parts: Parts }) {
   const [text, setText] = useState(chat.conversation.system);
   const [forAll, setForAll] = useState(text !== "" && preferences.settings.system === text);
+  const latest = useRef(text);
+  latest.current = text;
+  // Esc may close the dialog before the field loses the focus.
+  useEffect(
+    () => () => {
+      if (latest.current !== chat.conversation.system) {
+        void chat.setSystem(latest.current);
+      }
+    },
+    [],
+  );
   const save = (prompt: string, all: boolean) => {
     void chat.setSystem(prompt);
     if (all || forAll) {
