@@ -18,7 +18,8 @@ export function budget(): Plugin {
     configResolved(config) {
       folder = join(config.root, config.build.outDir);
     },
-    async closeBundle() {
+    // Not `closeBundle`, which also runs after a failed build.
+    async writeBundle() {
       const files = await firstLoad(folder);
       const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
       const list = files.map((file) => `${file.path} ${file.bytes}`).join(", ");
