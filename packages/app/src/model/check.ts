@@ -1,9 +1,8 @@
 // Checks a chosen model before anything is downloaded, stored or unloaded. Rejects with the error that loading it would give.
 
-import { splitUrls, type ModelSource, type ModelStore } from "rullama";
+import { inspect, splitUrls, type ModelSource, type ModelStore } from "rullama";
 import { fileName, type ModelChoice } from "./choice";
 import { isThisDemo } from "./demo";
-import { inspect } from "./inspect";
 import { checkFile, probe } from "./probe";
 
 export interface CheckOptions {
@@ -51,7 +50,7 @@ export function inOrder(files: readonly File[]): File[] {
 
 async function readHeader(source: ModelSource, file: string | undefined, context: number | null, signal: AbortSignal): Promise<void> {
   try {
-    await inspect?.(source, { signal, ...(context === null ? {} : { context }) });
+    await inspect(source, { signal, ...(context === null ? {} : { context }) });
   } catch (thrown) {
     const error = thrown as Error & { details?: object };
     // The message names the file, also where the package was given one without a name.
