@@ -1,6 +1,6 @@
 // Makes docs/images/chat.png, the picture in README.md: a chat with the demo model, in Firefox.
 //
-//   cargo build --package rullama && npm run build --prefix packages/app && node packages/app/scripts/screenshot.mjs
+//   cargo build --package rullama && npm run build --prefix packages/app && npm run picture --prefix packages/app
 
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
