@@ -45,7 +45,7 @@ mod weights;
 
 pub use caches::{Caches, KvFormat};
 pub use error::ReferenceError;
-pub use interpreter::{Watch, run};
+pub use interpreter::{Watch, run, run_together};
 pub use matrix::Matrix;
-pub use step::{Row, Step};
+pub use step::{Row, Sequence, Step};
 pub use weights::Weights;

@@ -31,6 +31,7 @@ impl Lowering<'_> {
             _ if self.most_rows == 1 => self.attend_row(attention, false, next),
             Rows::Last => self.attend_row(attention, false, next),
             Rows::Step => self.attend_rows(attention),
+            Rows::Of(_) => Err(GpuError::Unsupported { operation: "a cache of other rows than tokens" }),
         }
     }
 

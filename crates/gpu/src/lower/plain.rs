@@ -1,7 +1,7 @@
 //! The dispatches of operations as they are: one for each, or one for each shard of its weight.
 
 use rullama_gguf::Format;
-use rullama_graph::{Ahead, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
+use rullama_graph::{Ahead, Attended, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
 
 use super::{Count, Draft, Lowering, RopeKey, Slot};
 use crate::{CacheFormat, Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
@@ -106,7 +106,10 @@ impl Lowering<'_> {
                     .buffers(&[("k", self.whole(k)?), ("v", self.whole(v)?)])
                     .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
             }
-            Op::Attend { q, cache, shape } => {
+            Op::Input { .. } | Op::MeanRows { .. } | Op::Attend { to: Attended::Rows { .. }, .. } => {
+                return Err(unsupported(node.op.name()));
+            }
+            Op::Attend { q, to: Attended::Cache { cache, .. }, shape } => {
                 if shape.mask.ahead != Ahead::Nothing {
                     return Err(unsupported("attend"));
                 }

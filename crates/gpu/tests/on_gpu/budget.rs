@@ -145,9 +145,9 @@ fn large_table() -> (Rc<Model>, Graph) {
     for layer in 0..4 {
         let cache = builder.cache(CacheInfo { layer, kv_heads: 1, head_width: HEAD, window: None });
         let heads = x.linear(weight(format!("heads {layer}"), HEAD, WIDTH));
-        heads.store_kv(heads, cache);
+        let stored = heads.store_kv(heads, cache);
         let shape = AttendShape { heads: 1, kv_heads: 1, head_width: HEAD, mask: Mask::GLOBAL };
-        x = heads.attend(cache, shape).linear(weight(format!("out {layer}"), WIDTH, HEAD));
+        x = heads.attend(stored, shape).linear(weight(format!("out {layer}"), WIDTH, HEAD));
     }
     let graph = builder.finish(x.last_row().linear(weight("logits".into(), 32, WIDTH)));
     let file = Box::new(Blank::new(writer).unwrap());
