@@ -2,14 +2,15 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), rullama_gpu::GpuError> {
-//! use rullama_gpu::{Fragment, Gpu, GpuOptions, Kernel, KernelSpec, lab::Lab};
+//! use rullama_gpu::{Fragment, Gpu, GpuOptions, Kernel, KernelSpec, lab::Lab, params::{ElementwiseParams, Step}};
 //!
 //! let gpu = Gpu::open(&GpuOptions::default()).await?;
 //! let lab = Lab::new(&gpu);
 //! let (a, b, y) = (lab.floats(&[1.0, 2.0]), lab.floats(&[3.0, 4.0]), lab.floats(&[0.0; 2]));
 //! let spec = KernelSpec::new(Kernel::Elementwise).with(Fragment::Reduce).with(Fragment::Add).constant("LANES", 64);
-//! let kernel = lab.prepare(&spec, &[2, 1, 0], &[("a", &a), ("b", &b), ("y", &y)], [1, 1, 1]);
-//! lab.run(&[kernel], [1, 0]);
+//! let params = ElementwiseParams { width: 2, b_at: 0, b_stride: 1, constant: 0.0 };
+//! let kernel = lab.prepare(&spec, &[params.into()], &[("a", &a), ("b", &b), ("y", &y)], [1, 1, 1]);
+//! lab.run(&[kernel], Step { rows: 1, position: 0 });
 //! assert_eq!(lab.read(&y).await?, [4.0, 6.0]);
 //! # Ok(())
 //! # }
@@ -21,7 +22,7 @@ pub use crate::sample::{Chosen, SampleLab};
 
 use crate::{
     Gpu, GpuError, KernelSpec,
-    kernel::{Access, Pipelines},
+    kernel::{Access, Pipelines, UniformValue, params::Step},
     readback,
 };
 
@@ -66,44 +67,44 @@ impl<'g> Lab<'g> {
         self.gpu.buffer("lab", bytes, usage)
     }
 
-    /// Compiles a kernel and binds its parameters, as words, and its buffers, by the names it gives them.
+    /// Compiles a kernel and binds its uniforms, and its buffers by the names that the kernel uses.
     ///
     /// # Panics
     ///
-    /// If a buffer is missing.
+    /// If a uniform or a buffer is missing.
     pub fn prepare(
         &self,
         spec: &KernelSpec,
-        params: &[u32],
+        uniforms: &[UniformValue],
         buffers: &[(&str, &wgpu::Buffer)],
         workgroups: [u32; 3],
     ) -> Prepared {
         let pipeline = self.pipelines.get(self.gpu, spec);
-        let mut params = params.to_vec();
-        params.resize(params.len().next_multiple_of(4), 0);
-        let params = self.gpu.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
-            label: Some("parameters"),
-            contents: bytemuck::cast_slice(&params),
-            usage: wgpu::BufferUsages::UNIFORM,
-        });
+        let written: Vec<wgpu::Buffer> = uniforms.iter().map(|uniform| self.uniform(uniform)).collect();
         let bind_group = pipeline.bind_group(self.gpu, None, |binding| {
-            let named = buffers.iter().find(|(name, _)| *name == binding.name);
             let buffer = match binding.access {
-                Access::Uniform => &params,
-                _ => named.unwrap_or_else(|| panic!("{spec} needs `{}`", binding.name)).1,
+                Access::Uniform => {
+                    let found = uniforms.iter().position(|uniform| binding.is_for(uniform.layout()));
+                    found.map(|index| &written[index])
+                }
+                _ => buffers.iter().find(|(name, _)| *name == binding.name).map(|&(_, buffer)| buffer),
             };
-            buffer.as_entire_binding()
+            buffer.unwrap_or_else(|| panic!("{spec} needs `{}`", binding.name)).as_entire_binding()
         });
         Prepared { pipeline: pipeline.pipeline, bind_group, workgroups }
     }
 
-    /// Runs kernels one after another in a step of `rows` rows at `position`.
-    pub fn run(&self, kernels: &[Prepared], [rows, position]: [u32; 2]) {
-        let step = self.gpu.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
-            label: Some("step"),
-            contents: bytemuck::cast_slice(&[rows, position, 0, 0]),
+    fn uniform(&self, value: &UniformValue) -> wgpu::Buffer {
+        self.gpu.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
+            label: Some(value.layout().variable),
+            contents: value.bytes(),
             usage: wgpu::BufferUsages::UNIFORM,
-        });
+        })
+    }
+
+    /// Runs kernels one after another in one step.
+    pub fn run(&self, kernels: &[Prepared], step: Step) {
+        let step = self.uniform(&step.into());
         let step = self.pipelines.step_group(self.gpu, &step);
         let mut encoder = self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
@@ -121,7 +122,7 @@ impl<'g> Lab<'g> {
 
     /// Seconds that one round of these kernels takes, when many rounds run in one submission.
     #[cfg(not(target_family = "wasm"))]
-    pub fn time(&self, kernels: &[Prepared], step: [u32; 2], rounds: u32) -> Result<f64, GpuError> {
+    pub fn time(&self, kernels: &[Prepared], step: Step, rounds: u32) -> Result<f64, GpuError> {
         let all = |rounds: u32| -> Result<f64, GpuError> {
             let started = std::time::Instant::now();
             for _ in 0..rounds {

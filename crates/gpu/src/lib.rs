@@ -55,7 +55,9 @@ pub use budget::{Bound, Budget};
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use experts::Experts;
-pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
+pub use kernel::{
+    Dialect, Fragment, Kernel, KernelSpec, Uniform, UniformField, UniformLayout, UniformValue, params,
+};
 pub use matrices::MatrixTiles;
 pub use model::GpuModel;
 pub use options::ModelOptions;

@@ -9,8 +9,9 @@ use crate::{
     Budget, Fallback, Gpu, GpuError, GpuState, ModelOptions, Residency,
     fitting::{Asked, Draft, default_pages, layout, rows_at_once, target},
     kernel::Pipelines,
-    lower::{Program, StepSize, lower},
+    lower::{Program, lower},
     options::{capacities, plan_rows},
+    params::Step,
     report::PlanReport,
     self_test::{self, Variant},
     weights::{Conversion, Manifest, Resident},
@@ -109,10 +110,7 @@ impl GpuModel {
         let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());
         let target = target(gpu.profile(), graph, &manifest, options, &capacities, variant);
-        Ok(PlanReport::new(
-            &lower(target, plan_rows(rows, options.most_rows()))?,
-            StepSize { rows, position },
-        ))
+        Ok(PlanReport::new(&lower(target, plan_rows(rows, options.most_rows()))?, Step { rows, position }))
     }
 
     /// The GPU it is on.
@@ -157,7 +155,7 @@ impl GpuModel {
 
     /// What a step of `rows` rows after `position` others does.
     pub fn report(&self, rows: u32, position: u32) -> Result<PlanReport, GpuError> {
-        let size = StepSize { rows, position };
+        let size = Step { rows, position };
         Ok(PlanReport::new(&*self.program(plan_rows(rows, self.options.most_rows()))?, size))
     }
 

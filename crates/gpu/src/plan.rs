@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::{
     Gpu, GpuError,
     kernel::{Access, Pipelines},
-    lower::{Count, Pause, Program, Slot, StepSize},
+    lower::{Count, Pause, Program, Slot},
+    params::Step,
     step_block::StepBlock,
     weights::{Resident, RowTables},
 };
@@ -62,25 +63,23 @@ impl Plan {
         let scratch: Vec<wgpu::Buffer> =
             sizes.iter().map(|&bytes| gpu.storage("values", bytes)).collect::<Result<_, _>>()?;
 
-        // All parameters in one buffer that nobody writes again.
-        let align = gpu.device.limits().min_uniform_buffer_offset_alignment as usize / 4;
-        let mut words: Vec<u32> = Vec::new();
-        let mut slices = Vec::new();
+        // The uniforms of all dispatches share one buffer, which is written once.
+        let align = gpu.device.limits().min_uniform_buffer_offset_alignment as usize;
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut ranges = Vec::new();
         for draft in &program.drafts {
             let mut own = Vec::new();
-            for (name, uniform) in &draft.uniforms {
-                // A uniform of a struct is as long as a multiple of its alignment.
-                let len = uniform.len().next_multiple_of(4);
-                own.push((*name, words.len() as u64 * 4, len as u64 * 4));
-                words.extend(uniform);
-                words.resize((words.len() - uniform.len() + len).next_multiple_of(align), 0);
+            for uniform in &draft.uniforms {
+                own.push((bytes.len() as u64, uniform.bytes().len() as u64));
+                bytes.extend(uniform.bytes());
+                bytes.resize(bytes.len().next_multiple_of(align), 0);
             }
-            slices.push(own);
+            ranges.push(own);
         }
-        // Written, not made from contents: that would panic where there is no memory, or no GPU any more.
+        // Written after creation: a buffer created with contents panics when memory is short or the device is lost.
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
-        let parameters = gpu.buffer("parameters", 4 * words.len().max(4) as u64, usage);
-        gpu.queue.write_buffer(&parameters, 0, bytemuck::cast_slice(&words));
+        let parameters = gpu.buffer("parameters", bytes.len().max(16) as u64, usage);
+        gpu.queue.write_buffer(&parameters, 0, &bytes);
 
         let row_tables =
             || around.row_tables.expect("a plan with tables in the file has room for their rows");
@@ -99,13 +98,14 @@ impl Plan {
         };
         around.pipelines.prepare(gpu, program.drafts.iter().map(|draft| &draft.spec));
         let mut dispatches = Vec::with_capacity(program.drafts.len());
-        for (draft, uniforms) in program.drafts.iter().zip(&slices) {
+        for (draft, ranges) in program.drafts.iter().zip(&ranges) {
             let pipeline = around.pipelines.get(gpu, &draft.spec);
             let bind_group = pipeline.bind_group(gpu, Some(&draft.what), |binding| {
-                let missing = || panic!("{} needs `{}`", draft.spec, binding.name);
+                let missing = || -> ! { panic!("{} needs `{}`", draft.spec, binding.name) };
                 if binding.access == Access::Uniform {
-                    let found = uniforms.iter().find(|(name, ..)| *name == binding.name);
-                    let Some(&(_, offset, size)) = found else { missing() };
+                    let found = draft.uniforms.iter().position(|uniform| binding.is_for(uniform.layout()));
+                    let Some(found) = found else { missing() };
+                    let (offset, size) = ranges[found];
                     let size = wgpu::BufferSize::new(size);
                     let part = wgpu::BufferBinding { buffer: &parameters, offset, size };
                     return wgpu::BindingResource::Buffer(part);
@@ -125,17 +125,16 @@ impl Plan {
         Ok(Self { dispatches, pauses, own })
     }
 
-    /// Writes one step into `encoder`, each dispatch in a pass of its own that writes the time before and after it.
+    /// Records dispatches of a step, each in a compute pass of its own that writes the time before and after it.
     pub(crate) fn record_timed(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         step: &wgpu::BindGroup,
-        size: StepSize,
+        size: Step,
+        dispatches: Range<usize>,
         times: &wgpu::QuerySet,
-        first: usize,
-        count: usize,
     ) {
-        for (index, dispatch) in self.dispatches[first..first + count].iter().enumerate() {
+        for (index, dispatch) in self.dispatches[dispatches].iter().enumerate() {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
                 label: None,
                 timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
@@ -167,7 +166,7 @@ impl Plan {
         &self,
         pass: &mut wgpu::ComputePass<'_>,
         step: &wgpu::BindGroup,
-        size: StepSize,
+        size: Step,
         dispatches: Range<usize>,
     ) {
         pass.set_bind_group(0, step, &[]);

@@ -1,6 +1,6 @@
 //! What a plan does, for people: each dispatch with its kernel, workgroups and bytes, and its time if asked for.
 
-use crate::lower::{Program, StepSize};
+use crate::{lower::Program, params::Step};
 
 /// One dispatch of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub struct PlanReport {
 }
 
 impl PlanReport {
-    pub(crate) fn new(program: &Program, size: StepSize) -> Self {
+    pub(crate) fn new(program: &Program, size: Step) -> Self {
         let dispatches = program
             .drafts
             .iter()

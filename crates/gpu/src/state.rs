@@ -12,8 +12,9 @@ use std::{
 use crate::{
     GpuError, GpuModel,
     health::Outcome,
-    lower::{Pause, StepSize},
+    lower::Pause,
     options::plan_rows,
+    params::Step,
     plan::{Plan, Surroundings},
     readback::{self, Readback},
     sample::SampleLoop,
@@ -225,7 +226,7 @@ impl GpuState {
     }
 
     /// Writes what varies between steps.
-    pub(crate) fn write_step(&self, size: StepSize) {
+    pub(crate) fn write_step(&self, size: Step) {
         self.step.write(&self.model.gpu, size, self.plan_rows(size.rows));
     }
 
@@ -269,7 +270,7 @@ impl GpuState {
     }
 
     /// Checks a step's tokens and writes what the step reads.
-    async fn write_ids(&mut self, ids: &[u32]) -> Result<StepSize, GpuError> {
+    async fn write_ids(&mut self, ids: &[u32]) -> Result<Step, GpuError> {
         let context = self.model.options.context as usize;
         if ids.is_empty() || ids.len() > self.rows_at_once() || self.len() + ids.len() > context {
             return Err(GpuError::StepSize { rows: ids.len(), cached: self.len(), context });
@@ -278,7 +279,7 @@ impl GpuState {
         if let Some(&id) = ids.iter().find(|&&id| id >= vocabulary) {
             return Err(GpuError::UnknownToken { id, vocabulary });
         }
-        let size = StepSize { rows: ids.len() as u32, position: self.len };
+        let size = Step { rows: ids.len() as u32, position: self.len };
         self.prepare(self.plan_rows(size.rows)).await?;
         if let Some(tables) = &self.row_tables {
             let GpuModel { gpu, source, manifest, .. } = &*self.model;
@@ -290,7 +291,7 @@ impl GpuState {
     }
 
     /// A step, after which a token is chosen if asked for; what was chosen last is on its way back.
-    async fn choose(&mut self, size: StepSize, chooses: bool) -> Result<Readback, GpuError> {
+    async fn choose(&mut self, size: Step, chooses: bool) -> Result<Readback, GpuError> {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let read = self.spare.pop().unwrap_or_else(|| self.model.gpu.buffer("choice", CHOICE_BYTES, usage));
         let from = if chooses { self.sampler.chosen() } else { &self.output };
@@ -302,9 +303,9 @@ impl GpuState {
     /// Records and submits a step, with a copy of something at its end. Waits only where experts have to be brought.
     async fn submit(
         &self,
-        size: StepSize,
+        size: Step,
         chooses: bool,
-        copy: Copy<'_>,
+        copy: BufferCopy<'_>,
     ) -> Result<wgpu::SubmissionIndex, GpuError> {
         self.written.set(self.written.get().max(size.position + size.rows));
         let plan = &self.plans[&self.plan_rows(size.rows)];
@@ -325,10 +326,10 @@ impl GpuState {
     /// Records and submits some dispatches of a step.
     fn submit_part(
         &self,
-        size: StepSize,
+        size: Step,
         dispatches: Range<usize>,
         chooses: bool,
-        (from, to, bytes): Copy<'_>,
+        (from, to, bytes): BufferCopy<'_>,
     ) -> wgpu::SubmissionIndex {
         let gpu = &self.model.gpu;
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -369,7 +370,7 @@ impl GpuState {
 }
 
 /// What is copied at the end of a submission: from where, to where, how many bytes.
-type Copy<'a> = (&'a wgpu::Buffer, &'a wgpu::Buffer, u64);
+type BufferCopy<'a> = (&'a wgpu::Buffer, &'a wgpu::Buffer, u64);
 
 /// A browser frees buffers when it collects garbage, which it does not do for want of GPU memory. So what is large is given
 /// back here; what is under way ends first.

@@ -7,8 +7,8 @@ use rullama_graph::{Graph, Op, Rope};
 
 use crate::{
     Gpu, GpuError,
-    kernel::Pipelines,
-    lower::{RopeKey, StepSize},
+    kernel::{Pipelines, params::Step},
+    lower::RopeKey,
     weights::Manifest,
 };
 
@@ -72,10 +72,10 @@ impl StepBlock {
     }
 
     /// Writes what a step needs that takes the plan for up to so many rows.
-    pub(crate) fn write(&self, gpu: &Gpu, size: StepSize, plan_rows: u32) {
+    pub(crate) fn write(&self, gpu: &Gpu, size: Step, plan_rows: u32) {
         let starts = starts(&self.turns, plan_rows);
         let mut block = vec![0u8; starts[0] as usize];
-        block[..8].copy_from_slice(bytemuck::cast_slice(&[size.rows, size.position]));
+        block[..size_of::<Step>()].copy_from_slice(bytemuck::bytes_of(&size));
         for (turns, &start) in self.turns.iter().zip(&starts) {
             block.resize(start as usize, 0);
             block.extend_from_slice(bytemuck::cast_slice(&turns.table(size)));
@@ -109,7 +109,7 @@ impl Turns {
     /// Cosine and sine of each pair for the rows of a step. In double precision: at long positions f32 has no digits left
     /// for an angle's fraction. Each row turns the one before it on, which is quicker than to begin anew and loses nothing
     /// that f32 would show.
-    fn table(&self, size: StepSize) -> Vec<[f32; 2]> {
+    fn table(&self, size: Step) -> Vec<[f32; 2]> {
         let mut table = vec![[1.0, 0.0]; self.half * size.rows as usize];
         for (pair, frequency) in self.frequencies.iter().enumerate() {
             let (mut sin, mut cos) = (f64::from(size.position) * frequency).sin_cos();

@@ -1,6 +1,6 @@
 //! A step with a clock around each dispatch.
 
-use crate::{GpuError, GpuState, PlanReport, Residency, lower::StepSize, readback};
+use crate::{GpuError, GpuState, PlanReport, Residency, params::Step, readback};
 
 impl GpuState {
     /// Does what [`step`](Self::step) does, with a clock around each dispatch, and remembers nothing.
@@ -17,7 +17,7 @@ impl GpuState {
         self.prepare(self.plan_rows(rows)).await?;
         let plan = &self.plans[&self.plan_rows(rows)];
         let gpu = &self.model.gpu;
-        let size = StepSize { rows, position: self.len };
+        let size = Step { rows, position: self.len };
         let mut report = self.model.report(rows, self.len)?;
         let ids = vec![0u32; rows as usize];
         gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(&ids));
@@ -36,7 +36,7 @@ impl GpuState {
         for first in (0..plan.len()).step_by(AT_ONCE) {
             let count = AT_ONCE.min(plan.len() - first);
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            plan.record_timed(&mut encoder, &self.step.group, size, &times, first, count);
+            plan.record_timed(&mut encoder, &self.step.group, size, first..first + count, &times);
             encoder.resolve_query_set(&times, 0..2 * count as u32, &resolved, 0);
             encoder.copy_buffer_to_buffer(&resolved, 0, &read, 0, 16 * count as u64);
             let submission = gpu.queue.submit([encoder.finish()]);

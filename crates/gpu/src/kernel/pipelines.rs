@@ -7,11 +7,11 @@ use std::{
 #[cfg(not(target_family = "wasm"))]
 use std::{collections::HashSet, thread};
 
-use super::{Access, Binding, Dialect, KernelSpec};
+use super::{Access, Binding, Dialect, KernelSpec, params::Step};
 use crate::Gpu;
 
-/// Bytes of the step, at the beginning of its buffer.
-const STEP_BYTES: u64 = 16;
+/// Bytes of the step at the beginning of its buffer: the uniform struct, padded.
+const STEP_BYTES: u64 = (size_of::<Step>() as u64).next_multiple_of(16);
 
 /// A pipeline with the layout of its dispatches' bindings.
 #[derive(Debug, Clone)]

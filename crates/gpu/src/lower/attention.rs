@@ -8,8 +8,9 @@ use super::{
     stage::{Attention, Input, RawHeads, Stage},
 };
 use crate::{
-    GpuError, KernelSpec,
+    GpuError, KernelSpec, UniformValue,
     attention::{self, NO_WEIGHT, RowAttention},
+    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };
 
 /// The most parts of the context that the next product brings together on its way. It does so in every workgroup.
@@ -68,18 +69,18 @@ impl Lowering<'_> {
         }
         let window = shape.mask.window.unwrap_or(0);
         let capacity = target.capacities[cache.index()];
-        let params = vec![
-            shape.heads,
-            shape.kv_heads,
+        let params = AttendRowParams {
+            heads: shape.heads,
+            kv_heads: shape.kv_heads,
             window,
             capacity,
-            q_place.at,
+            q_at: q_place.at,
             k_at,
             v_at,
-            self.norm_at(q),
+            q_weight: self.norm_at(q),
             k_weight,
-            q.eps.to_bits(),
-        ];
+            eps: q.eps,
+        };
         let [sums, peaks] = row.scratch_bytes().map(|bytes| self.program.claim(bytes));
         buffers.extend([("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks))]);
         let [x, ..] = row.attend_grid(0);
@@ -101,7 +102,8 @@ impl Lowering<'_> {
         let y = self.claim(out);
         let buffers = vec![("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks)), ("y", y)];
         let workgroups = row.merge_grid().map(Count::Fixed);
-        self.dispatch(attention, row.merge(), vec![shape.heads, window], buffers, workgroups);
+        let params = MergeParams { heads: shape.heads, window };
+        self.dispatch(attention, row.merge(), params, buffers, workgroups);
         Ok(())
     }
 
@@ -118,16 +120,16 @@ impl Lowering<'_> {
             ("keys", Slot::Keys(cache)),
             ("values", Slot::Values(cache)),
         ];
-        let params = vec![
-            shape.kv_heads,
-            target.capacities[cache.index()],
-            k_place.at,
-            k_place.stride,
-            v_place.at,
-            v_place.stride,
-            self.norm_at(k),
-            k.eps.to_bits(),
-        ];
+        let params = CacheHeadsParams {
+            kv_heads: shape.kv_heads,
+            capacity: target.capacities[cache.index()],
+            k_at: k_place.at,
+            k_stride: k_place.stride,
+            v_at: v_place.at,
+            v_stride: v_place.stride,
+            k_weight: self.norm_at(k),
+            eps: k.eps,
+        };
         let spec = attention::cache_heads(target.cache_format, shape.head_width);
         let workgroups = [Count::Fixed(shape.kv_heads), Count::Rows(Rows::Step), Count::Fixed(1)];
         self.dispatch(attention, spec, params, buffers, workgroups);
@@ -140,7 +142,14 @@ impl Lowering<'_> {
         let &Attention { q, rope, cache, shape, out, .. } = attention;
         let place = self.place(q.value)?;
         let turned = self.claim_rows(Rows::Step, shape.heads * shape.head_width);
-        let params = vec![shape.heads, place.at, place.stride, self.norm_at(q), 0, q.eps.to_bits()];
+        let params = QueryHeadsParams {
+            heads: shape.heads,
+            q_at: place.at,
+            q_stride: place.stride,
+            q_weight: self.norm_at(q),
+            last: 0,
+            eps: q.eps,
+        };
         let buffers = vec![
             ("q", place.slot()),
             ("vectors", Slot::Vectors),
@@ -151,8 +160,13 @@ impl Lowering<'_> {
         let workgroups = [Count::Fixed(x), Count::Rows(Rows::Step), Count::Fixed(1)];
         self.dispatch(attention, attention::query_heads(shape.head_width), params, buffers, workgroups);
 
-        let capacity = target.capacities[cache.index()];
-        let params = vec![shape.heads, shape.kv_heads, shape.mask.window.unwrap_or(0), capacity, 0];
+        let params = AttendTileParams {
+            heads: shape.heads,
+            kv_heads: shape.kv_heads,
+            window: shape.mask.window.unwrap_or(0),
+            capacity: target.capacities[cache.index()],
+            last: 0,
+        };
         let buffers = vec![
             ("q", Slot::Scratch(turned)),
             ("keys", Slot::Keys(cache)),
@@ -180,11 +194,11 @@ impl Lowering<'_> {
         &mut self,
         attention: &Attention,
         spec: KernelSpec,
-        params: Vec<u32>,
+        params: impl Into<UniformValue>,
         buffers: Vec<(&'static str, Slot)>,
         workgroups: [Count; 3],
     ) {
-        let (what, uniforms) = (self.name(attention.out), vec![("params", params)]);
+        let (what, uniforms) = (self.name(attention.out), vec![params.into()]);
         self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
     }
 }

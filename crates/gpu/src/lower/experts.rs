@@ -3,7 +3,7 @@
 use rullama_graph::Value;
 
 use super::{Count, Draft, Lowering, Slot};
-use crate::{Experts, GpuError};
+use crate::{Experts, GpuError, params::GroupRowsParams};
 
 /// What tells one grouping of rows from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ impl Lowering<'_> {
         self.push(Draft {
             what: format!("{}, by expert", self.name(routing)),
             spec: experts.group_rows(tile_rows),
-            uniforms: vec![("params", vec![tiles])],
+            uniforms: vec![GroupRowsParams { tiles }.into()],
             buffers,
             workgroups: [Count::Fixed(experts.count), Count::Fixed(1), Count::Fixed(1)],
             weight_bytes: 0,

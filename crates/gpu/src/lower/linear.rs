@@ -1,13 +1,19 @@
 //! The dispatches of products: what is read on the way, what becomes of the result, and which kernel multiplies.
 
+use bytemuck::Zeroable;
+
 use super::{
     Count, Draft, Lowering, Place, Slot,
     experts::GroupKey,
-    plain::{expert_stride, fragment, planes},
+    plain::{Planes, expert_stride, fragment, planes},
     select::{FEW_ROWS, RowProduct, RowShape},
     stage::{Epilogue, From, Input, Linear, Norm},
 };
-use crate::{Experts, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, attention::RowAttention};
+use crate::{
+    Experts, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, UniformValue,
+    attention::RowAttention,
+    params::{LinearParams, MergedInput, ResidualInput},
+};
 
 /// How a product is computed.
 #[derive(Debug, Clone, Copy)]
@@ -32,16 +38,14 @@ impl Way {
     }
 }
 
-/// A product in the making.
+/// The parts of a product's dispatch, filled in one after another. All shards of the weight share them.
 struct Product {
     spec: KernelSpec,
     buffers: Vec<(&'static str, Slot)>,
-    uniforms: Vec<(&'static str, Vec<u32>)>,
-    /// Where x begins, how far its rows are apart, and how far one expert's x is from the next. Zeros where x is made on
-    /// the way.
-    x: [u32; 3],
-    /// Where what the epilogue multiplies with begins, and how far its rows are apart.
-    other: [u32; 2],
+    /// Uniforms of the input fragment.
+    uniforms: Vec<UniformValue>,
+    /// What the kernel itself is told, all but the fields of a shard.
+    params: LinearParams,
 }
 
 impl Product {
@@ -70,8 +74,19 @@ impl Lowering<'_> {
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
             .with(fragment(packed.packing.format)?);
-        let mut product =
-            Product { spec, buffers: Vec::new(), uniforms: Vec::new(), x: [0; 3], other: [0; 2] };
+        let params = LinearParams {
+            width: info.width,
+            outputs,
+            first_row,
+            // Where there is one matrix, its number of rows does not matter.
+            matrix_rows: info.tensor_rows,
+            pair,
+            routing_width: 2 * slots,
+            factor: target.manifest.factor(graph, first),
+            cap: if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 },
+            ..Zeroable::zeroed()
+        };
+        let mut product = Product { spec, buffers: Vec::new(), uniforms: Vec::new(), params };
         self.input(&mut product, linear, way, slots)?;
         self.epilogue(&mut product, linear.epilogue)?;
         self.rows(&mut product, linear, way, packed_index)?;
@@ -91,23 +106,24 @@ impl Lowering<'_> {
             at += graph.weight(weight).rows * slots;
         }
         product.buffers.push(("y", Slot::Scratch(scratch)));
+        (product.params.y_at, product.params.y_stride) = (y_at, y_width);
 
         let (spec, workgroups) = self.cut(product.spec, linear, way, outputs, slots);
-        let cap = if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 };
         // Matrices that are read: in tiles, by all rows together.
         let matrices = if rows > FEW_ROWS { (rows * slots).min(info.matrices) } else { slots };
         let what = linear.outputs.iter().map(|&(_, value)| self.name(value)).collect::<Vec<_>>().join(" + ");
-        let ([x_at, x_stride, x_slot], [other_at, other_stride]) = (product.x, product.other);
         for (index, shard) in packed.shards.iter().enumerate() {
             let shard_rows = shard.rows.end - shard.rows.start;
-            let mut params = planes(shard, packed.packing.plane_words);
-            // Rows of each matrix of the packed tensor; where there is one matrix it does not matter.
-            params.extend([info.width, outputs, first_row, info.tensor_rows]);
-            params.extend([shard.rows.start as u32, shard_rows as u32, pair]);
-            params.extend([x_at, x_stride, x_slot, y_at, y_width, 2 * slots, other_at, other_stride]);
-            params.extend([target.manifest.factor(graph, first).to_bits(), cap.to_bits()]);
+            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let params = LinearParams {
+                plane_at,
+                plane_words,
+                shard_first: shard.rows.start as u32,
+                shard_rows: shard_rows as u32,
+                ..product.params
+            };
             let mut uniforms = product.uniforms.clone();
-            uniforms.push(("params", params));
+            uniforms.push(params.into());
             let mut buffers = product.buffers.clone();
             buffers.push(("weight", Slot::Shard { packed: packed_index, shard: index }));
             let weight_rows = u64::from(outputs * matrices) * if pair > 0 { 2 } else { 1 };
@@ -189,12 +205,14 @@ impl Lowering<'_> {
                     .constant("MOST_SPLITS", most_splits);
                 let scratch = [("sums", Slot::Scratch(parts.sums)), ("peaks", Slot::Scratch(parts.peaks))];
                 product.buffers.extend(scratch);
-                product.uniforms.push(("merged", vec![shape.mask.window.unwrap_or(0)]));
+                product.uniforms.push(MergedInput { window: shape.mask.window.unwrap_or(0) }.into());
             }
             Input::Value(value) => {
                 let x = self.place(value)?;
                 let (first, _) = linear.outputs[0];
-                product.x = [x.at, x.stride, expert_stride(graph, value, graph.weight(first), slots)];
+                product.params.x_at = x.at;
+                product.params.x_stride = x.stride;
+                product.params.x_slot = expert_stride(graph, value, graph.weight(first), slots);
                 if let Way::Rows(_) = way {
                     product.with(Fragment::PlainInput);
                 }
@@ -226,17 +244,17 @@ impl Lowering<'_> {
                     .constant("NORMED", norm.is_some().into());
                 let vector = |weight| target.manifest.vector(graph, weight);
                 let at = |norm: Option<Norm>| norm.map_or(0, |norm| vector(norm.weight));
-                let eps = |norm: Option<Norm>| norm.map_or(0, |norm| norm.eps.to_bits());
+                let eps = |norm: Option<Norm>| norm.map_or(0.0, |norm| norm.eps);
                 let branch_norm = sum.map(|sum| sum.branch_norm);
-                let words = vec![
-                    at(norm),
-                    at(branch_norm),
-                    scale.map_or(0, vector),
-                    eps(norm),
-                    eps(branch_norm),
-                    factor.to_bits(),
-                ];
-                product.uniforms.push(("residual", words));
+                let residual = ResidualInput {
+                    norm_at: at(norm),
+                    branch_norm_at: at(branch_norm),
+                    scale_at: scale.map_or(0, vector),
+                    eps: eps(norm),
+                    branch_eps: eps(branch_norm),
+                    factor,
+                };
+                product.uniforms.push(residual.into());
             }
         }
         Ok(())
@@ -253,7 +271,8 @@ impl Lowering<'_> {
             }
             Epilogue::GeluOther { other, first } => {
                 let place = self.place(other)?;
-                product.other = [place.at + first, place.stride];
+                product.params.other_at = place.at + first;
+                product.params.other_stride = place.stride;
                 product.buffers.push(("other", place.slot()));
                 product.with(Fragment::Gelu);
                 product.with(Fragment::GeluOther);

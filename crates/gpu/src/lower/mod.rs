@@ -33,7 +33,7 @@ use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
 use experts::GroupKey;
 pub(crate) use plain::plain_spec;
-pub(crate) use program::{Count, Draft, Pause, Program, Scratch, Slot, StepSize};
+pub(crate) use program::{Count, Draft, Pause, Program, Scratch, Slot};
 pub(crate) use select::{FEW_ROWS, RowProduct, RowShape};
 use stage::Stage;
 

@@ -4,7 +4,14 @@ use rullama_gguf::Format;
 use rullama_graph::{Ahead, Attended, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
 
 use super::{Count, Draft, Lowering, RopeKey, Slot};
-use crate::{CacheFormat, Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
+use crate::{
+    CacheFormat, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
+    params::{
+        AttendParams, CombineParams, CopyParams, ElementwiseParams, EmbedParams, PlainLinearParams,
+        RmsNormParams, RopeParams, RouteParams, StoreKvParams,
+    },
+    weights::Shard,
+};
 
 /// The lanes of most workgroups here: rows are of that order.
 const LANES: u32 = 64;
@@ -24,15 +31,16 @@ const ATTEND_LANES: u32 = 256;
 struct Plain {
     spec: KernelSpec,
     buffers: Vec<(&'static str, Slot)>,
-    params: Vec<u32>,
+    params: UniformValue,
     x: u32,
     z: u32,
     weight_bytes: u64,
 }
 
 impl Plain {
-    fn new(kernel: Kernel, params: Vec<u32>, x: u32) -> Self {
-        Self { spec: plain_spec(kernel), buffers: Vec::new(), params, x, z: 1, weight_bytes: 0 }
+    fn new(kernel: Kernel, params: impl Into<UniformValue>, x: u32) -> Self {
+        let (spec, params) = (plain_spec(kernel), params.into());
+        Self { spec, buffers: Vec::new(), params, x, z: 1, weight_bytes: 0 }
     }
 
     fn with(self, fragment: Fragment) -> Self {
@@ -81,14 +89,15 @@ impl Lowering<'_> {
                 return self.plain_linear(x, weight, Some(routing), value, node);
             }
             Op::RmsNorm { x, weight, group, eps } => {
-                let params = vec![group, width / group, weight.map_or(0, vector), eps.to_bits()];
-                Plain::new(Kernel::RmsNorm, params, width / group)
+                let groups = width / group;
+                let params = RmsNormParams { group, groups, weight_at: weight.map_or(0, vector), eps };
+                Plain::new(Kernel::RmsNorm, params, groups)
                     .constant("WEIGHTED", weight.is_some().into())
                     .buffers(&[("vectors", Slot::Vectors), ("x", self.whole(x)?), ("y", self.claim(value))])
             }
             Op::Rope { x, rope } => {
                 let pairs = width / 2;
-                let params = vec![rope.head_width / 2, pairs, last];
+                let params = RopeParams { half: rope.head_width / 2, pairs, last };
                 let turns = Slot::Turns(RopeKey::from(rope));
                 Plain::new(Kernel::Rope, params, pairs.div_ceil(LANES)).buffers(&[
                     ("turns", turns),
@@ -100,7 +109,7 @@ impl Lowering<'_> {
                 let info = &graph.caches()[cache.index()];
                 let format = self.whole_groups(info.head_width)?;
                 let units = info.width() / format.stored_at_once(info.head_width);
-                let params = vec![units, target.capacities[cache.index()]];
+                let params = StoreKvParams { units, capacity: target.capacities[cache.index()] };
                 Plain::new(Kernel::StoreKv, params, units.div_ceil(LANES))
                     .completed(|spec| format.store(spec, info.head_width))
                     .buffers(&[("k", self.whole(k)?), ("v", self.whole(v)?)])
@@ -114,9 +123,14 @@ impl Lowering<'_> {
                     return Err(unsupported("attend"));
                 }
                 let pairs = shape.head_width / 2;
-                let window = shape.mask.window.unwrap_or(0);
-                let capacity = target.capacities[cache.index()];
-                let params = vec![shape.heads, shape.kv_heads, pairs, window, last, capacity];
+                let params = AttendParams {
+                    heads: shape.heads,
+                    kv_heads: shape.kv_heads,
+                    pairs,
+                    window: shape.mask.window.unwrap_or(0),
+                    last,
+                    capacity: target.capacities[cache.index()],
+                };
                 let format = self.whole_groups(shape.head_width)?;
                 Plain::new(Kernel::Attend, params, shape.heads)
                     .completed(|spec| format.load(spec, shape.head_width))
@@ -130,7 +144,7 @@ impl Lowering<'_> {
             Op::Scale { x, by } => self.elementwise(Fragment::Scale, [x, x], by, value)?,
             Op::SoftCap { x, cap } => self.elementwise(Fragment::SoftCap, [x, x], cap, value)?,
             Op::ScaleBy { x, weight } => {
-                let params = vec![width, vector(weight), 0, 0];
+                let params = ElementwiseParams { width, b_at: vector(weight), b_stride: 0, constant: 0.0 };
                 Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES))
                     .with(Fragment::Gelu)
                     .with(Fragment::Mul)
@@ -139,13 +153,13 @@ impl Lowering<'_> {
             Op::Columns { x, first, .. } => self.copy(x, first, 0, value)?,
             Op::LastRow { x } => self.copy(x, 0, 1, value)?,
             Op::Route { logits, used } => {
-                let params = vec![graph.value(logits).shape.width, used];
+                let params = RouteParams { experts: graph.value(logits).shape.width, used };
                 Plain::new(Kernel::Route, params, 1)
                     .buffers(&[("logits", self.whole(logits)?), ("y", self.claim(value))])
             }
             Op::Combine { x, routing, scale } => {
                 let used = graph.value(routing).shape.width / 2;
-                let params = vec![width, used, scale.map_or(0, vector)];
+                let params = CombineParams { width, used, scale_at: scale.map_or(0, vector) };
                 Plain::new(Kernel::Combine, params, width.div_ceil(LANES))
                     .constant("SCALED", scale.is_some().into())
                     .buffers(&[("x", self.whole(x)?), ("routing", self.whole(routing)?)])
@@ -165,7 +179,7 @@ impl Lowering<'_> {
     fn push_plain(&mut self, plain: Plain, value: Value, node: &Node) {
         let Plain { spec, buffers, params, x, z, weight_bytes } = plain;
         let rows = if node.shape.width == 0 { Rows::Step } else { node.shape.rows };
-        let (what, uniforms) = (self.name(value), vec![("params", params)]);
+        let (what, uniforms) = (self.name(value), vec![params]);
         let workgroups = [Count::Fixed(x), Count::Rows(rows), Count::Fixed(z)];
         self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
     }
@@ -178,9 +192,15 @@ impl Lowering<'_> {
         let packed = &target.manifest.packed[packed_index];
         let y = self.claim(value);
         for (index, shard) in packed.shards.iter().enumerate() {
-            let mut params = planes(shard, packed.packing.plane_words);
-            let rows = (shard.rows.end - shard.rows.start) as u32;
-            params.extend([node.shape.width, shard.rows.start as u32, rows, factor.to_bits()]);
+            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let params = EmbedParams {
+                plane_at,
+                plane_words,
+                width: node.shape.width,
+                shard_first: shard.rows.start as u32,
+                shard_rows: (shard.rows.end - shard.rows.start) as u32,
+                factor,
+            };
             let mut plain = Plain::new(Kernel::Embed, params, 1)
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
@@ -205,7 +225,6 @@ impl Lowering<'_> {
         let info = graph.weight(weight);
         let (packed_index, first_row) = target.manifest.place(graph, weight);
         let packed = &target.manifest.packed[packed_index];
-        let x_width = graph.value(x).shape.width;
         let slots = routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
         let x_slot = expert_stride(graph, x, info, slots);
         let mut buffers = vec![("x", self.whole(x)?), ("y", self.claim(value))];
@@ -214,11 +233,22 @@ impl Lowering<'_> {
         }
         for (index, shard) in packed.shards.iter().enumerate() {
             let rows = (shard.rows.end - shard.rows.start) as u32;
-            let mut params = planes(shard, packed.packing.plane_words);
-            params.extend([info.width, info.rows, first_row, info.tensor_rows]);
-            params.extend([shard.rows.start as u32, rows, x_width, x_slot]);
-            let factor = target.manifest.factor(graph, weight).to_bits();
-            params.extend([node.shape.width, 2 * slots, factor]);
+            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let params = PlainLinearParams {
+                plane_at,
+                plane_words,
+                width: info.width,
+                outputs: info.rows,
+                first_row,
+                matrix_rows: info.tensor_rows,
+                shard_first: shard.rows.start as u32,
+                shard_rows: rows,
+                x_width: graph.value(x).shape.width,
+                x_slot,
+                y_width: node.shape.width,
+                routing_width: 2 * slots,
+                factor: target.manifest.factor(graph, weight),
+            };
             let mut plain = Plain::new(Kernel::Linear, params, info.rows.div_ceil(LINEAR_OUTPUTS))
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
@@ -241,7 +271,7 @@ impl Lowering<'_> {
         out: Value,
     ) -> Result<Plain, GpuError> {
         let width = self.target.graph.value(out).shape.width;
-        let params = vec![width, 0, 1, constant.to_bits()];
+        let params = ElementwiseParams { width, b_at: 0, b_stride: 1, constant };
         let buffers = [("a", self.whole(a)?), ("b", self.whole(b)?), ("y", self.claim(out))];
         let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES));
         Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
@@ -250,7 +280,7 @@ impl Lowering<'_> {
     fn copy(&mut self, x: Value, first: u32, last: u32, out: Value) -> Result<Plain, GpuError> {
         let graph = self.target.graph;
         let (x_width, width) = (graph.value(x).shape.width, graph.value(out).shape.width);
-        let params = vec![x_width, first, width, last];
+        let params = CopyParams { x_width, first, width, last };
         let buffers = [("x", self.whole(x)?), ("y", self.claim(out))];
         Ok(Plain::new(Kernel::Copy, params, width.div_ceil(LANES)).buffers(&buffers))
     }
@@ -271,9 +301,14 @@ pub(super) fn fragment(format: Format) -> Result<Fragment, GpuError> {
     Fragment::format(format).ok_or(unsupported("linear"))
 }
 
-/// Where the planes of a shard begin, and how long a row is in each.
-pub(super) fn planes(shard: &Shard, words: [u32; 3]) -> Vec<u32> {
-    let [a, b, c] = shard.plane_at;
-    let [x, y, z] = words;
-    vec![a, b, c, 0, x, y, z, 0]
+/// The first word of each plane of a shard, and the words of a row in each plane. There are at most three planes.
+pub(super) struct Planes {
+    pub(super) plane_at: [u32; 4],
+    pub(super) plane_words: [u32; 4],
+}
+
+/// The planes of a shard as kernels read them.
+pub(super) fn planes(shard: &Shard, plane_words: [u32; 3]) -> Planes {
+    let four = |[a, b, c]: [u32; 3]| [a, b, c, 0];
+    Planes { plane_at: four(shard.plane_at), plane_words: four(plane_words) }
 }

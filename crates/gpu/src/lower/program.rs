@@ -3,7 +3,7 @@
 use rullama_graph::{Cache, Rows};
 
 use super::RopeKey;
-use crate::{Experts, KernelSpec, attention::RowAttention};
+use crate::{Experts, KernelSpec, UniformValue, attention::RowAttention, params::Step};
 
 /// A buffer for values between dispatches. Several may turn out to be one, at different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,16 +59,9 @@ pub(crate) enum Count {
     Splits(RowAttention),
 }
 
-/// The size of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StepSize {
-    pub(crate) rows: u32,
-    pub(crate) position: u32,
-}
-
 impl Count {
     /// How many there are in a step.
-    pub(crate) fn at(self, step: StepSize) -> u32 {
+    pub(crate) fn at(self, step: Step) -> u32 {
         match self {
             Self::Fixed(count) => count,
             Self::Rows(rows) => rows.count(step.rows as usize) as u32,
@@ -90,8 +83,8 @@ pub(crate) struct Draft {
     /// What it computes, in the words of the graph.
     pub(crate) what: String,
     pub(crate) spec: KernelSpec,
-    /// Uniforms by the names that the kernel gives them.
-    pub(crate) uniforms: Vec<(&'static str, Vec<u32>)>,
+    /// The values of the kernel's uniform variables.
+    pub(crate) uniforms: Vec<UniformValue>,
     /// Buffers by the names that the kernel gives them.
     pub(crate) buffers: Vec<(&'static str, Slot)>,
     pub(crate) workgroups: [Count; 3],

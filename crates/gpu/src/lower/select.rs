@@ -5,10 +5,13 @@ use rullama_graph::{Rows, Value};
 
 use super::{
     Count, Draft, Lowering, Slot,
-    plain::{fragment, planes},
+    plain::{Planes, fragment, planes},
     stage::{Norm, PerLayer, Stage, Sum},
 };
-use crate::{Fragment, GpuError, Kernel, KernelSpec};
+use crate::{
+    Fragment, GpuError, Kernel, KernelSpec,
+    params::{PerLayerParams, ResidualParams},
+};
 
 /// The lanes of most kernels: the most that WebGPU guarantees.
 pub(super) const LANES: u32 = 256;
@@ -87,20 +90,20 @@ impl Lowering<'_> {
             }
             None => spec.with(Fragment::SumOnly),
         };
-        let params = vec![
-            shape.width,
-            vector(sum.branch_norm.weight),
-            sum.scale.map_or(0, vector),
-            normed.map_or(0, |(norm, _)| vector(norm.weight)),
-            sum.branch_norm.eps.to_bits(),
-            normed.map_or(0, |(norm, _)| norm.eps.to_bits()),
-        ];
+        let params = ResidualParams {
+            width: shape.width,
+            branch_norm_at: vector(sum.branch_norm.weight),
+            scale_at: sum.scale.map_or(0, vector),
+            norm_at: normed.map_or(0, |(norm, _)| vector(norm.weight)),
+            branch_eps: sum.branch_norm.eps,
+            eps: normed.map_or(0.0, |(norm, _)| norm.eps),
+        };
         let spec = spec
             .constant("LANES", LANES)
             .constant("SCALED", sum.scale.is_some().into())
             .constant("FOURS", (shape.width / 4).div_ceil(LANES));
         let workgroups = [Count::Fixed(1), Count::Rows(shape.rows), Count::Fixed(1)];
-        let (what, uniforms) = (self.name(out), vec![("params", params)]);
+        let (what, uniforms) = (self.name(out), vec![params.into()]);
         self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
         Ok(())
     }
@@ -112,9 +115,18 @@ impl Lowering<'_> {
         let (packed_index, _) = target.manifest.place(graph, table);
         let packed = &target.manifest.packed[packed_index];
         let groups = graph.value(out).shape.width / group;
-        let mut params = planes(&packed.shards[0], packed.packing.plane_words);
-        params.extend([group, groups, target.manifest.vector(graph, norm.weight)]);
-        params.extend([norm.eps, before, scale, by].map(f32::to_bits));
+        let Planes { plane_at, plane_words } = planes(&packed.shards[0], packed.packing.plane_words);
+        let params = PerLayerParams {
+            plane_at,
+            plane_words,
+            group,
+            groups,
+            norm_at: target.manifest.vector(graph, norm.weight),
+            eps: norm.eps,
+            before,
+            scale,
+            by,
+        };
         let mut buffers = vec![("projected", self.whole(projected)?), ("vectors", Slot::Vectors)];
         buffers.extend(self.table(packed_index, 0));
         buffers.push(("y", self.claim(out)));
@@ -125,7 +137,7 @@ impl Lowering<'_> {
             .with(fragment(packed.packing.format)?)
             .constant("LANES", 64);
         let workgroups = [Count::Fixed(groups), Count::Rows(Rows::Step), Count::Fixed(1)];
-        let (what, uniforms) = (self.name(out), vec![("params", params)]);
+        let (what, uniforms) = (self.name(out), vec![params.into()]);
         let weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.most_rows);
         self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
         Ok(())

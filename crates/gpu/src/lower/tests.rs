@@ -7,11 +7,13 @@ use rullama_gguf::{Mix, Model};
 use rullama_graph::Graph;
 use rullama_synth::{Preset, SynthOptions};
 
-use super::{FEW_ROWS, Program, StepSize, lower};
+use super::{FEW_ROWS, Program, lower};
 use crate::{
     DeviceProfile, Dialect, KernelSpec, ModelOptions, Residency,
     fitting::target,
+    kernel::Access,
     options::{MOST_ROWS, SMALL_CHUNK, capacities},
+    params::Step,
     self_test::Variant,
     weights::{Layout, Manifest},
 };
@@ -113,7 +115,8 @@ pub(super) fn workgroup_bytes(spec: &KernelSpec) -> u32 {
     shared.map(|(_, variable)| layouter[variable.ty].size.next_multiple_of(16)).sum()
 }
 
-/// Every kernel is one that tests compile, has the memory it needs, and no grid is longer than WebGPU allows.
+/// Every kernel is one that tests compile, is given all it declares, has the memory it needs, and no grid is longer than
+/// WebGPU allows.
 #[test]
 fn plans_of_real_sizes_keep_within_limits() {
     let listed: BTreeSet<_> = KernelSpec::every().iter().map(files).collect();
@@ -127,10 +130,17 @@ fn plans_of_real_sizes_keep_within_limits() {
                     let place =
                         format!("{}, {name}, {rows} rows, {}: {}", profile.name, draft.what, draft.spec);
                     for position in [0, real.context - rows] {
-                        let grid = draft.workgroups.map(|count| count.at(StepSize { rows, position }));
+                        let grid = draft.workgroups.map(|count| count.at(Step { rows, position }));
                         assert!(grid.iter().all(|&count| count <= MOST_WORKGROUPS), "{place}: {grid:?}");
                     }
                     assert!(listed.contains(&files(&draft.spec)), "{place}");
+                    for binding in draft.spec.bindings() {
+                        let given = match binding.access {
+                            Access::Uniform => draft.uniforms.iter().any(|u| binding.is_for(u.layout())),
+                            _ => draft.buffers.iter().any(|(name, _)| *name == binding.name),
+                        };
+                        assert!(given, "{place}: `{}` is missing", binding.name);
+                    }
                     let key = (profile.workgroup_memory, draft.spec.to_string());
                     seen.entry(key).or_insert((draft.spec, place));
                 }

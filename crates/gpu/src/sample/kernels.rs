@@ -9,8 +9,7 @@
 //!
 //! Bias and penalties are applied by the first of them, `min_p` by the last: neither needs one of its own.
 
-use super::options::Params;
-use crate::{Fragment, Kernel, KernelSpec};
+use crate::{Fragment, Kernel, KernelSpec, params::SampleParams};
 
 /// Invocations of a workgroup: what every WebGPU device has.
 const LANES: u32 = 256;
@@ -37,7 +36,7 @@ pub(super) enum Way {
 impl Way {
     pub(super) const ALL: [Self; 4] = [Self::Greedy, Self::TopK, Self::ById, Self::ByRank];
 
-    pub(super) fn of(params: &Params) -> Self {
+    pub(super) fn of(params: &SampleParams) -> Self {
         match params.top_k {
             _ if params.temperature <= 0.0 => Self::Greedy,
             1..=CAPACITY => Self::TopK,

@@ -16,10 +16,10 @@ mod options;
 
 use crate::{
     Gpu, GpuError,
-    kernel::{Binding, Pipelines},
+    kernel::{Binding, Pipelines, params::SampleParams},
 };
 use kernels::{Sizes, Way};
-use options::{Params, State};
+use options::State;
 
 pub use lab::{Chosen, SampleLab};
 pub use options::Sampling;
@@ -70,7 +70,7 @@ impl SampleLoop {
         let buffers = Buffers {
             logits: logits.clone(),
             tokens: tokens.clone(),
-            params: gpu.buffer("sampling", size_of::<Params>() as u64, uniform),
+            params: gpu.buffer("sampling", size_of::<SampleParams>() as u64, uniform),
             state: gpu.storage("sampling state", size_of::<State>() as u64)?,
             bias: gpu.storage("bias", 0)?,
             recent: gpu.storage("recent tokens", 0)?,
@@ -95,7 +95,7 @@ impl SampleLoop {
         let bias = sampling.merged_bias(vocabulary);
         let window = sampling.window();
         let recent = &history[history.len().saturating_sub(window)..];
-        let params = Params::new(sampling, vocabulary, bias.len());
+        let params = SampleParams::new(sampling, vocabulary, bias.len());
         let way = Way::of(&params);
 
         // Buffers of later steps may be larger; those of this reply's tokens are written by the kernels alone.

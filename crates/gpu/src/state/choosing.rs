@@ -3,7 +3,7 @@
 use super::GpuState;
 use crate::{
     GpuError, GpuModel,
-    lower::StepSize,
+    params::Step,
     sample::{self, Sampling},
 };
 
@@ -111,7 +111,7 @@ impl GpuState {
         }
         while self.choices.len() < AHEAD && self.wanted > 0 && self.len < self.model.options.context {
             self.prepare(1).await?;
-            let size = StepSize { rows: 1, position: self.len };
+            let size = Step { rows: 1, position: self.len };
             self.write_step(size);
             let choice = self.choose(size, true).await?;
             self.choices.push_back(choice);

@@ -14,6 +14,7 @@ use rullama_gpu::{
         query_heads_grid,
     },
     lab::Lab,
+    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams, Step},
 };
 use rullama_graph::{Ahead, AttendShape, Mask};
 
@@ -94,6 +95,10 @@ impl Case {
     fn shape(&self) -> AttendShape {
         let mask = Mask { window: self.window, ahead: Ahead::Nothing };
         AttendShape { heads: self.heads, kv_heads: self.kv_heads, head_width: self.head_width, mask }
+    }
+
+    fn step(&self) -> Step {
+        Step { rows: self.rows, position: self.position }
     }
 
     fn asked_rows(&self) -> u32 {
@@ -350,18 +355,18 @@ fn check_row(
     let window = case.window.unwrap_or(0);
     // The row that asks is the last one; its products lie where it does.
     let row_at = (case.rows - 1) * given.stride;
-    let params = [
-        case.heads,
-        case.kv_heads,
+    let params = AttendRowParams {
+        heads: case.heads,
+        kv_heads: case.kv_heads,
         window,
-        case.capacity,
-        row_at + given.q_at,
-        row_at + given.k_at,
-        row_at + given.v_at,
-        Q_WEIGHT,
-        Q_WEIGHT + case.head_width,
-        EPS.to_bits(),
-    ];
+        capacity: case.capacity,
+        q_at: row_at + given.q_at,
+        k_at: row_at + given.k_at,
+        v_at: row_at + given.v_at,
+        q_weight: Q_WEIGHT,
+        k_weight: Q_WEIGHT + case.head_width,
+        eps: EPS,
+    };
     let buffers = [
         ("q", &x),
         ("v", &x),
@@ -374,9 +379,10 @@ fn check_row(
         ("y", &y),
     ];
     let grid = attention.attend_grid(position);
-    let attend = lab.prepare(&attention.attend(), &params, &buffers, grid);
-    let merge = lab.prepare(&attention.merge(), &[case.heads, window], &buffers, attention.merge_grid());
-    lab.run(&[attend, merge], [case.rows, case.position]);
+    let attend = lab.prepare(&attention.attend(), &[params.into()], &buffers, grid);
+    let params = MergeParams { heads: case.heads, window };
+    let merge = lab.prepare(&attention.merge(), &[params.into()], &buffers, attention.merge_grid());
+    lab.run(&[attend, merge], case.step());
     let found = pollster::block_on(lab.read(&y)).unwrap();
     let (keys, values) = (words(lab, &keys), words(lab, &values));
     if owns {
@@ -399,17 +405,33 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
     let (queries, y) = (lab.zeros(bytes), lab.zeros(bytes));
     let q_at = given.q_at + (case.rows - rows) * given.stride;
     let last = u32::from(case.last);
+    let params = QueryHeadsParams {
+        heads: case.heads,
+        q_at,
+        q_stride: given.stride,
+        q_weight: Q_WEIGHT,
+        last,
+        eps: EPS,
+    };
     let query = lab.prepare(
         &query_heads(width),
-        &[case.heads, q_at, given.stride, Q_WEIGHT, last, EPS.to_bits()],
+        &[params.into()],
         &[("q", &x), ("vectors", &vectors), ("turns", &turns), ("y", &queries)],
         query_heads_grid(case.heads, rows),
     );
-    let k_weight = Q_WEIGHT + width;
-    let (k_at, v_at, stride) = (given.k_at, given.v_at, given.stride);
+    let params = CacheHeadsParams {
+        kv_heads: case.kv_heads,
+        capacity: case.capacity,
+        k_at: given.k_at,
+        k_stride: given.stride,
+        v_at: given.v_at,
+        v_stride: given.stride,
+        k_weight: Q_WEIGHT + width,
+        eps: EPS,
+    };
     let cache = lab.prepare(
         &cache_heads(case.layout, width),
-        &[case.kv_heads, case.capacity, k_at, stride, v_at, stride, k_weight, EPS.to_bits()],
+        &[params.into()],
         &[
             ("k", &x),
             ("v", &x),
@@ -421,13 +443,20 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
         [case.kv_heads, case.rows, 1],
     );
     let ends = lab.words(case.ends.as_deref().unwrap_or(&[0]));
+    let params = AttendTileParams {
+        heads: case.heads,
+        kv_heads: case.kv_heads,
+        window: case.window.unwrap_or(0),
+        capacity: case.capacity,
+        last,
+    };
     let attend = lab.prepare(
         &attend_tile(case.layout, width, case.ends.is_some()),
-        &[case.heads, case.kv_heads, case.window.unwrap_or(0), case.capacity, last],
+        &[params.into()],
         &[("q", &queries), ("keys", &keys), ("values", &values), ("ends", &ends), ("y", &y)],
         attend_tile_grid(&case.shape(), rows),
     );
-    lab.run(&[query, cache, attend], [case.rows, case.position]);
+    lab.run(&[query, cache, attend], case.step());
     let found = pollster::block_on(lab.read(&y)).unwrap();
     let (keys, values) = (words(lab, &keys), words(lab, &values));
     check_stored(case, &given, &keys, &values);
@@ -634,13 +663,14 @@ fn a_norm_without_a_weight() {
     let x = Random(1).normals(64, 5.0);
     let turns: Vec<f32> = [1.0, 0.0].repeat(32);
     let (q, turns, y) = (lab.floats(&x), lab.floats(&turns), lab.zeros(256));
+    let params = QueryHeadsParams { heads: 1, q_at: 0, q_stride: 64, q_weight: NO_WEIGHT, last: 0, eps: EPS };
     let kernel = lab.prepare(
         &query_heads(64),
-        &[1, 0, 64, NO_WEIGHT, 0, EPS.to_bits()],
+        &[params.into()],
         &[("q", &q), ("vectors", &turns), ("turns", &turns), ("y", &y)],
         query_heads_grid(1, 1),
     );
-    lab.run(&[kernel], [1, 0]);
+    lab.run(&[kernel], Step { rows: 1, position: 0 });
     let found = pollster::block_on(lab.read(&y)).unwrap();
     for (found, expected) in found.iter().zip(head(&x, None, None)) {
         assert!((f64::from(*found) - expected).abs() < 1e-5);
