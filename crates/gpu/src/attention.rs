@@ -5,7 +5,10 @@
 
 use rullama_graph::AttendShape;
 
-use crate::kernel::{Fragment, Kernel, KernelSpec};
+use crate::{
+    kernel::{Fragment, Kernel, KernelSpec},
+    tuning::{GLOBAL_SPLITS, HEAD_THREADS, MERGE_SLICES, SLIDING_SPLITS},
+};
 
 /// Says that a norm has no weight, where the place of one is asked for.
 pub const NO_WEIGHT: u32 = u32::MAX;
@@ -13,14 +16,8 @@ pub const NO_WEIGHT: u32 = u32::MAX;
 /// The lanes of a workgroup, the most that WebGPU guarantees.
 const LANES: u32 = 256;
 
-/// The lanes that norm one of many heads together. A head of 256 has as many quads in each half.
-const TEAM: u32 = 32;
-
 /// Pairs of a row and a head that one workgroup of `attend_tile` answers.
 pub(crate) const TILE_PAIRS: u32 = 32;
-
-/// Lanes that take turns at the splits of four columns when they are merged.
-const MERGE_SLICES: u32 = 8;
 
 /// The most eights of columns of a key that a lane of `attend_row` holds.
 const MOST_PIECES: u32 = 4;
@@ -135,7 +132,8 @@ pub struct RowAttention {
 impl RowAttention {
     /// With what is best on a large GPU. `subgroup` is the lanes of a subgroup, where all have the same number.
     pub fn new(shape: AttendShape, layout: CacheFormat, owns: bool, subgroup: Option<u32>) -> Self {
-        let (split_keys, most_splits) = if shape.mask.window.is_some() { (64, 8) } else { (32, 64) };
+        let (split_keys, most_splits) =
+            if shape.mask.window.is_some() { SLIDING_SPLITS } else { GLOBAL_SPLITS };
         let eighths = shape.head_width / 8;
         // Subgroups of which a lane would have more than it can hold are no help.
         let subgroup = subgroup.filter(|&lanes| lanes >= 8 && eighths.div_ceil(lanes) <= MOST_PIECES);
@@ -212,13 +210,13 @@ pub fn query_heads(head_width: u32) -> KernelSpec {
         .with(Fragment::Turn)
         .with(Fragment::Team)
         .constant("LANES", LANES)
-        .constant("TEAM", TEAM)
+        .constant("TEAM", HEAD_THREADS)
         .constant("HEAD_WIDTH", head_width)
 }
 
 /// The workgroups of [`query_heads`].
 pub fn query_heads_grid(heads: u32, rows: u32) -> [u32; 3] {
-    [heads.div_ceil(LANES / TEAM), rows, 1]
+    [heads.div_ceil(LANES / HEAD_THREADS), rows, 1]
 }
 
 /// The kernel that norms, turns and stores the keys and values of several rows. Its grid is `[kv_heads, rows, 1]`.
@@ -229,8 +227,8 @@ pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
         .with(layout.read())
         .with(Fragment::Halves)
         .with(layout.pack())
-        .constant("LANES", 2 * TEAM)
-        .constant("TEAM", TEAM)
+        .constant("LANES", 2 * HEAD_THREADS)
+        .constant("TEAM", HEAD_THREADS)
         .constant("HEAD_WIDTH", head_width)
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }

@@ -159,11 +159,11 @@ fn rows() -> Vec<KernelSpec> {
         spec = EPILOGUES[epilogue].iter().fold(spec, |spec, &fragment| spec.with(fragment));
         spec = spec.with(select).with(Fragment::PlainEntry);
         let made = !matches!(input, Input::Plain { .. });
-        let (width, most_pieces) = match input {
+        let (width, most_partial_sums) = match input {
             Input::Plain { apart: true } | Input::Merged { apart: true } => (3072, 2),
             _ => (1536, 1),
         };
-        let product = RowProduct { format, width, outputs: 6144, rows, made, most_pieces };
+        let product = RowProduct { format, width, outputs: 6144, rows, made, most_partial_sums };
         RowShape::new(product, 16_384, subgroup).complete(spec, subgroup)
     };
     let made = |keep| Input::Residual { keep, branch: 1, scaled: true, normed: true };

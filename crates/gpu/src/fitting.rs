@@ -1,4 +1,4 @@
-//! The fastest way to have a model on a GPU that fits, found before a byte of its weights is read.
+//! Finds the fastest residency of a model that fits into memory, before any weight is read.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -8,76 +8,77 @@ use rullama_graph::{Graph, Op};
 use crate::{
     Budget, DeviceProfile, Gpu, GpuError, ModelOptions, Residency,
     budget::{Needs, Supply},
-    lower::{FEW_ROWS, Program, Target, lower},
-    options::{MOST_ROWS, SMALL_CHUNK, capacities, plan_rows},
-    self_test::Variant,
+    lower::{LoweringTarget, Program, lower},
+    options::{capacities, plan_rows},
+    self_test::KernelSet,
+    tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
     weights::{Layout, Manifest, Resident},
 };
 
-/// Where nobody says how much memory there is, one of so many experts has a page.
+/// Without a memory limit, one of this many experts has a page.
 const EXPERTS_A_PAGE: u32 = 4;
 
-/// What a model is to be loaded with.
+/// A model to load, and the options to load it with.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct LoadRequest<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) model: &'a Model,
     pub(crate) graph: &'a Graph,
     pub(crate) options: &'a ModelOptions,
-    pub(crate) variant: Variant,
+    pub(crate) kernels: KernelSet,
 }
 
-/// A model before its weights are read.
-pub(crate) struct Draft {
+/// A model that fits into memory, before its weights are read.
+pub(crate) struct Fitted {
     pub(crate) manifest: Manifest,
-    /// One of each size that a conversation may come to have a plan for.
+    /// The program of each step size that a conversation may need.
     pub(crate) programs: HashMap<u32, Rc<Program>>,
     pub(crate) capacities: Vec<u32>,
     pub(crate) budget: Budget,
 }
 
-impl Asked<'_> {
-    /// Uploads the weights in the fastest way that fits, or the one that was asked for.
+impl LoadRequest<'_> {
+    /// Uploads the weights with the fastest residency that fits, or the requested one.
     pub(crate) async fn fitting(
         self,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(Draft, Resident), GpuError> {
+    ) -> Result<(Fitted, Resident), GpuError> {
         let asked = self.options.residency;
-        let ways: &[Residency] = asked.as_ref().map_or(&Residency::ALL, std::slice::from_ref);
+        let candidates: &[Residency] = asked.as_ref().map_or(&Residency::ALL, std::slice::from_ref);
         let mut refused = None;
-        for &residency in ways {
-            let draft = match self.draft(residency).await {
-                // A way without anything to save is the one before it again.
-                Ok(draft) if refused.is_some() && draft.manifest.residency() < residency => continue,
-                Ok(draft) => draft,
+        for &residency in candidates {
+            let fitted = match self.fit(residency).await {
+                // This model has nothing that the residency would save: it equals the one before.
+                Ok(fitted) if refused.is_some() && fitted.manifest.residency() < residency => continue,
+                Ok(fitted) => fitted,
                 Err(error @ GpuError::OutOfBudget { .. }) => {
                     refused = Some(error);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            let conversation = draft.budget.conversation();
-            match Resident::upload(self.gpu, self.model, &draft.manifest, conversation, progress).await {
+            let conversation = fitted.budget.conversation();
+            match Resident::upload(self.gpu, self.model, &fitted.manifest, conversation, progress).await {
                 Err(error @ GpuError::OutOfMemory { .. }) => refused = Some(error),
-                uploaded => return Ok((draft, uploaded?)),
+                uploaded => return Ok((fitted, uploaded?)),
             }
         }
-        Err(refused.expect("there is a way, and it was refused"))
+        Err(refused.expect("every residency was refused"))
     }
 
-    async fn draft(self, residency: Residency) -> Result<Draft, GpuError> {
+    async fn fit(self, residency: Residency) -> Result<Fitted, GpuError> {
         let pages = match self.options.memory {
             Some(memory) if residency == Residency::Paged => self.fitting_pages(memory).await?,
             _ => default_pages(self.graph),
         };
-        self.draft_with(residency, pages).await
+        self.fit_with(residency, pages).await
     }
 
-    async fn draft_with(self, residency: Residency, pages: u32) -> Result<Draft, GpuError> {
-        let Self { gpu, model, graph, options, variant } = self;
+    async fn fit_with(self, residency: Residency, pages: u32) -> Result<Fitted, GpuError> {
+        let Self { gpu, model, graph, options, kernels } = self;
         let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options)).await?;
         let capacities = capacities(graph, options.context, options.most_rows());
-        let target = target(gpu.profile(), graph, &manifest, options, &capacities, variant);
+        let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
         let most = rows_at_once(graph, &manifest, options);
         let mut programs = HashMap::new();
         for rows in (1..=FEW_ROWS).chain([SMALL_CHUNK, MOST_ROWS]) {
@@ -87,18 +88,18 @@ impl Asked<'_> {
         let all: Vec<_> = programs.values().cloned().collect();
         let supply = Supply { memory: options.memory, binding: gpu.largest_binding() };
         let budget = Needs::new(graph, &manifest, options, &all).check(options.context, supply)?;
-        Ok(Draft { manifest, programs, capacities, budget })
+        Ok(Fitted { manifest, programs, capacities, budget })
     }
 
     /// As many pages as fit into the memory; at least what a step of one row needs.
     async fn fitting_pages(self, memory: u64) -> Result<u32, GpuError> {
         let (experts, used) = experts(self.graph);
         let (mut fits, mut does_not) = (used, experts);
-        // More pages never take less, so the most that fit can be found by halves.
+        // More pages never take less memory, so bisection finds the most that fit.
         while does_not > fits + 1 {
             let middle = fits + (does_not - fits) / 2;
-            match self.draft_with(Residency::Paged, middle).await {
-                Ok(draft) if draft.budget.total() <= memory => fits = middle,
+            match self.fit_with(Residency::Paged, middle).await {
+                Ok(fitted) if fitted.budget.total() <= memory => fits = middle,
                 Ok(_) | Err(GpuError::OutOfBudget { .. }) => does_not = middle,
                 Err(error) => return Err(error),
             }
@@ -133,17 +134,17 @@ pub(crate) fn rows_at_once(graph: &Graph, manifest: &Manifest, options: &ModelOp
     pages.map_or(rows, |pages| (pages / used).clamp(1, rows))
 }
 
-pub(crate) fn target<'a>(
+pub(crate) fn lowering_target<'a>(
     profile: &DeviceProfile,
     graph: &'a Graph,
     manifest: &'a Manifest,
     options: &ModelOptions,
     capacities: &'a [u32],
-    variant: Variant,
-) -> Target<'a> {
-    let Variant { subgroup, matrices, fused } = variant;
+    kernels: KernelSet,
+) -> LoweringTarget<'a> {
+    let KernelSet { subgroup, matrices, fused } = kernels;
     let workgroup_memory = profile.workgroup_memory;
-    Target {
+    LoweringTarget {
         graph,
         manifest,
         cache_format: options.cache,

@@ -47,6 +47,7 @@ mod state;
 mod step_block;
 mod tiles;
 mod timing;
+mod tuning;
 pub mod weights;
 
 pub use attention::CacheFormat;

@@ -7,13 +7,13 @@ use rullama_graph::{Graph, Op};
 
 use crate::{
     Budget, Fallback, Gpu, GpuError, GpuState, ModelOptions, Residency,
-    fitting::{Asked, Draft, default_pages, layout, rows_at_once, target},
+    fitting::{Fitted, LoadRequest, default_pages, layout, lowering_target, rows_at_once},
     kernel::Pipelines,
     lower::{Program, lower},
     options::{capacities, plan_rows},
     params::Step,
     report::PlanReport,
-    self_test::{self, Variant},
+    self_test::{self, KernelSet},
     weights::{Conversion, Manifest, Resident},
 };
 
@@ -27,7 +27,7 @@ pub struct GpuModel {
     pub(crate) weights: Resident,
     pub(crate) pipelines: Pipelines,
     pub(crate) options: ModelOptions,
-    variant: Variant,
+    kernels: KernelSet,
     budget: Budget,
     /// Rows of each cache.
     pub(crate) capacities: Vec<u32>,
@@ -49,22 +49,22 @@ impl GpuModel {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
         let trusted = self_test::trusted(&gpu).await?;
-        let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
-        Self::load_as(variant, gpu, model, graph, options, progress).await
+        let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
+        Self::load_as(kernels, gpu, model, graph, options, progress).await
     }
 
-    /// Loads with kernels of this variant, untested.
+    /// Loads with these kernels, without a self-test.
     pub(crate) async fn load_as(
-        variant: Variant,
+        kernels: KernelSet,
         gpu: Gpu,
         model: &Rc<Model>,
         graph: Graph,
         options: ModelOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let asked = Asked { gpu: &gpu, model, graph: &graph, options: &options, variant };
-        let (draft, weights) = asked.fitting(progress).await?;
-        let Draft { manifest, programs, capacities, budget } = draft;
+        let request = LoadRequest { gpu: &gpu, model, graph: &graph, options: &options, kernels };
+        let (fitted, weights) = request.fitting(progress).await?;
+        let Fitted { manifest, programs, capacities, budget } = fitted;
         let table = graph.nodes().iter().find_map(|node| match node.op {
             Op::Embed { table, .. } => Some(graph.weight(table).rows),
             _ => None,
@@ -79,7 +79,7 @@ impl GpuModel {
             weights,
             pipelines,
             options,
-            variant,
+            kernels,
             budget,
             capacities,
             vocabulary,
@@ -107,9 +107,9 @@ impl GpuModel {
         let layout = layout(gpu, residency, default_pages(graph), options);
         let manifest = Manifest::read(model, graph, layout).await?;
         let trusted = self_test::trusted(gpu).await?;
-        let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
+        let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());
-        let target = target(gpu.profile(), graph, &manifest, options, &capacities, variant);
+        let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
         Ok(PlanReport::new(&lower(target, plan_rows(rows, options.most_rows()))?, Step { rows, position }))
     }
 
@@ -168,8 +168,8 @@ impl GpuModel {
         if let Some(program) = self.programs.borrow().get(&rows) {
             return Ok(program.clone());
         }
-        let Self { gpu, graph, manifest, options, capacities, variant, .. } = self;
-        let target = target(gpu.profile(), graph, manifest, options, capacities, *variant);
+        let Self { gpu, graph, manifest, options, capacities, kernels, .. } = self;
+        let target = lowering_target(gpu.profile(), graph, manifest, options, capacities, *kernels);
         let program = Rc::new(lower(target, rows)?);
         self.programs.borrow_mut().insert(rows, program.clone());
         Ok(program)

@@ -2,13 +2,10 @@
 
 use rullama_graph::Graph;
 
-use crate::{CacheFormat, Residency, lower::FEW_ROWS};
-
-/// The most rows of a step, while a prompt is read.
-pub(crate) const MOST_ROWS: u32 = 512;
-
-/// Steps of more than a few rows and up to so many have a plan of their own, with smaller tiles.
-pub(crate) const SMALL_CHUNK: u32 = 64;
+use crate::{
+    CacheFormat, Residency,
+    tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
+};
 
 /// How a model is loaded onto a GPU.
 #[derive(Debug, Clone, PartialEq)]

@@ -32,7 +32,7 @@ pub(crate) struct Surroundings<'a> {
 
 /// One dispatch.
 #[derive(Debug)]
-struct Dispatch {
+struct BoundDispatch {
     pipeline: wgpu::ComputePipeline,
     bind_group: wgpu::BindGroup,
     workgroups: [Count; 3],
@@ -41,7 +41,7 @@ struct Dispatch {
 /// A graph lowered for steps of some size, bound to its buffers.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    dispatches: Vec<Dispatch>,
+    dispatches: Vec<BoundDispatch>,
     /// Where it stops, with the routing that is wanted there.
     pauses: Vec<(Pause, wgpu::Buffer)>,
     /// The buffers that are its own.
@@ -67,9 +67,9 @@ impl Plan {
         let align = gpu.device.limits().min_uniform_buffer_offset_alignment as usize;
         let mut bytes: Vec<u8> = Vec::new();
         let mut ranges = Vec::new();
-        for draft in &program.drafts {
+        for planned in &program.dispatches {
             let mut own = Vec::new();
-            for uniform in &draft.uniforms {
+            for uniform in &planned.uniforms {
                 own.push((bytes.len() as u64, uniform.bytes().len() as u64));
                 bytes.extend(uniform.bytes());
                 bytes.resize(bytes.len().next_multiple_of(align), 0);
@@ -96,28 +96,28 @@ impl Plan {
             Slot::Pages => around.pages.expect("a plan with pages has a buffer for them"),
             Slot::Turns(_) => unreachable!("turns are a part of the step's buffer"),
         };
-        around.pipelines.prepare(gpu, program.drafts.iter().map(|draft| &draft.spec));
-        let mut dispatches = Vec::with_capacity(program.drafts.len());
-        for (draft, ranges) in program.drafts.iter().zip(&ranges) {
-            let pipeline = around.pipelines.get(gpu, &draft.spec);
-            let bind_group = pipeline.bind_group(gpu, Some(&draft.what), |binding| {
-                let missing = || -> ! { panic!("{} needs `{}`", draft.spec, binding.name) };
+        around.pipelines.prepare(gpu, program.dispatches.iter().map(|planned| &planned.spec));
+        let mut dispatches = Vec::with_capacity(program.dispatches.len());
+        for (planned, ranges) in program.dispatches.iter().zip(&ranges) {
+            let pipeline = around.pipelines.get(gpu, &planned.spec);
+            let bind_group = pipeline.bind_group(gpu, Some(&planned.what), |binding| {
+                let missing = || -> ! { panic!("{} needs `{}`", planned.spec, binding.name) };
                 if binding.access == Access::Uniform {
-                    let found = draft.uniforms.iter().position(|uniform| binding.is_for(uniform.layout()));
+                    let found = planned.uniforms.iter().position(|uniform| binding.is_for(uniform.layout()));
                     let Some(found) = found else { missing() };
                     let (offset, size) = ranges[found];
                     let size = wgpu::BufferSize::new(size);
                     let part = wgpu::BufferBinding { buffer: &parameters, offset, size };
                     return wgpu::BindingResource::Buffer(part);
                 }
-                match draft.buffers.iter().find(|(name, _)| *name == binding.name) {
+                match planned.buffers.iter().find(|(name, _)| *name == binding.name) {
                     Some(&(_, Slot::Turns(rope))) => around.step.turns(rope, around.rows),
                     Some(&(_, slot)) => buffer(slot).as_entire_binding(),
                     None => missing(),
                 }
             });
-            let (pipeline, workgroups) = (pipeline.pipeline, draft.workgroups);
-            dispatches.push(Dispatch { pipeline, bind_group, workgroups });
+            let (pipeline, workgroups) = (pipeline.pipeline, planned.workgroups);
+            dispatches.push(BoundDispatch { pipeline, bind_group, workgroups });
         }
         let pauses = program.pauses.iter();
         let pauses = pauses.map(|pause| (*pause, buffer(Slot::Scratch(pause.routing)).clone())).collect();

@@ -35,13 +35,13 @@ pub struct PlanReport {
 impl PlanReport {
     pub(crate) fn new(program: &Program, size: Step) -> Self {
         let dispatches = program
-            .drafts
+            .dispatches
             .iter()
-            .map(|draft| DispatchReport {
-                what: draft.what.clone(),
-                kernel: draft.spec.to_string(),
-                workgroups: draft.workgroups.map(|count| count.at(size)),
-                weight_bytes: draft.weight_bytes,
+            .map(|dispatch| DispatchReport {
+                what: dispatch.what.clone(),
+                kernel: dispatch.spec.to_string(),
+                workgroups: dispatch.workgroups.map(|count| count.at(size)),
+                weight_bytes: dispatch.weight_bytes,
                 seconds: None,
             })
             .collect();

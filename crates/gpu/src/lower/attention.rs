@@ -3,18 +3,16 @@
 use rullama_graph::{Ahead, Rows};
 
 use super::{
-    Count, Draft, Lowering, RopeKey, Slot, Unmerged,
-    select::{LANES, widest_made},
+    Count, Dispatch, Lowering, RopeKey, Slot, Unmerged,
+    select::widest_made,
     stage::{Attention, Input, RawHeads, Stage},
 };
 use crate::{
     GpuError, KernelSpec, UniformValue,
     attention::{self, NO_WEIGHT, RowAttention},
     params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
+    tuning::{PROLOGUE_SPLITS, ROW_THREADS},
 };
-
-/// The most parts of the context that the next product brings together on its way. It does so in every workgroup.
-const MERGED_SPLITS: u32 = 8;
 
 impl Lowering<'_> {
     pub(super) fn attention(&mut self, attention: &Attention, next: Option<&Stage>) -> Result<(), GpuError> {
@@ -92,8 +90,8 @@ impl Lowering<'_> {
         let merges_on_the_way =
             matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
         if merges_on_the_way
-            && row.most_splits <= MERGED_SPLITS
-            && row.most_splits * shape.heads <= LANES
+            && row.most_splits <= PROLOGUE_SPLITS
+            && row.most_splits * shape.heads <= ROW_THREADS
             && width <= widest
         {
             self.unmerged.insert(out, Unmerged { attention: row, sums, peaks });
@@ -199,6 +197,6 @@ impl Lowering<'_> {
         workgroups: [Count; 3],
     ) {
         let (what, uniforms) = (self.name(attention.out), vec![params.into()]);
-        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
     }
 }

@@ -2,7 +2,7 @@
 
 use rullama_graph::Value;
 
-use super::{Count, Draft, Lowering, Slot};
+use super::{Count, Dispatch, Lowering, Slot};
 use crate::{Experts, GpuError, params::GroupRowsParams};
 
 /// What tells one grouping of rows from another.
@@ -26,7 +26,7 @@ impl Lowering<'_> {
         let tiles = experts.tiles(rows.count(self.most_rows as usize) as u32, tile_rows);
         let scratch = self.program.claim(4 * u64::from(Experts::words(tiles, tile_rows)));
         let buffers = vec![("routing", self.experts(routing, packed)?), ("groups", Slot::Scratch(scratch))];
-        self.push(Draft {
+        self.push(Dispatch {
             what: format!("{}, by expert", self.name(routing)),
             spec: experts.group_rows(tile_rows),
             uniforms: vec![GroupRowsParams { tiles }.into()],

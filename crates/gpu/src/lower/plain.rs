@@ -3,7 +3,7 @@
 use rullama_gguf::Format;
 use rullama_graph::{Ahead, Attended, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
 
-use super::{Count, Draft, Lowering, RopeKey, Slot};
+use super::{Count, Dispatch, Lowering, RopeKey, Slot};
 use crate::{
     CacheFormat, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     params::{
@@ -181,7 +181,7 @@ impl Lowering<'_> {
         let rows = if node.shape.width == 0 { Rows::Step } else { node.shape.rows };
         let (what, uniforms) = (self.name(value), vec![params]);
         let workgroups = [Count::Fixed(x), Count::Rows(rows), Count::Fixed(z)];
-        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
+        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
     }
 
     fn embed(&mut self, value: Value, table: Weight, scale: f32, node: &Node) -> Result<(), GpuError> {

@@ -79,7 +79,7 @@ impl Count {
 
 /// One dispatch.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct Dispatch {
     /// What it computes, in the words of the graph.
     pub(crate) what: String,
     pub(crate) spec: KernelSpec,
@@ -108,7 +108,7 @@ pub(crate) struct Pause {
 /// Dispatches, and the buffers between them.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) dispatches: Vec<Dispatch>,
     /// Where it stops, in order.
     pub(crate) pauses: Vec<Pause>,
     /// Bytes of each scratch buffer.
@@ -128,15 +128,15 @@ impl Program {
     /// output is left out: whoever runs the program has a place for it.
     pub(crate) fn assign(&self) -> (Vec<usize>, Vec<u64>) {
         let mut last = vec![0; self.scratch.len()];
-        let used = |draft: &Draft| -> Vec<Scratch> {
-            let slots = draft.buffers.iter();
+        let used = |dispatch: &Dispatch| -> Vec<Scratch> {
+            let slots = dispatch.buffers.iter();
             slots
                 .filter_map(|(_, slot)| if let Slot::Scratch(scratch) = slot { Some(*scratch) } else { None })
                 .filter(|&scratch| self.output != Some(scratch))
                 .collect()
         };
-        for (index, draft) in self.drafts.iter().enumerate() {
-            used(draft).iter().for_each(|scratch| last[scratch.0] = index);
+        for (index, dispatch) in self.dispatches.iter().enumerate() {
+            used(dispatch).iter().for_each(|scratch| last[scratch.0] = index);
         }
         for pause in &self.pauses {
             last[pause.routing.0] = last[pause.routing.0].max(pause.before);
@@ -144,8 +144,8 @@ impl Program {
         let mut assigned = vec![usize::MAX; self.scratch.len()];
         let mut sizes: Vec<u64> = Vec::new();
         let mut free: Vec<usize> = Vec::new();
-        for (index, draft) in self.drafts.iter().enumerate() {
-            let used = used(draft);
+        for (index, dispatch) in self.dispatches.iter().enumerate() {
+            let used = used(dispatch);
             for scratch in &used {
                 if assigned[scratch.0] == usize::MAX {
                     assigned[scratch.0] = take(&mut free, &mut sizes, self.scratch[scratch.0]);
@@ -185,8 +185,8 @@ mod tests {
     use super::*;
     use crate::Kernel;
 
-    fn draft(scratch: &[Scratch]) -> Draft {
-        Draft {
+    fn dispatch(scratch: &[Scratch]) -> Dispatch {
+        Dispatch {
             what: String::new(),
             spec: KernelSpec::new(Kernel::Copy),
             uniforms: Vec::new(),
@@ -200,7 +200,7 @@ mod tests {
     fn buffers_are_shared_by_what_is_never_alive_together() {
         let mut program = Program::default();
         let [a, b, c, d] = [64, 64, 64, 64].map(|bytes| program.claim(bytes));
-        program.drafts = vec![draft(&[a, b]), draft(&[b, c]), draft(&[c, d])];
+        program.dispatches = vec![dispatch(&[a, b]), dispatch(&[b, c]), dispatch(&[c, d])];
         program.output = Some(d);
         let (assigned, sizes) = program.assign();
         assert_eq!(sizes.len(), 2);

@@ -2,7 +2,7 @@
 
 use super::{
     SampleLoop, Sampling,
-    kernels::{Sizes, Way},
+    kernels::{SamplingPath, Sizes},
 };
 use crate::{Gpu, GpuError, KernelSpec, kernel::Pipelines, readback};
 
@@ -44,7 +44,7 @@ impl<'g> SampleLab<'g> {
     /// The kernels that it may run.
     pub fn kernels(vocabulary: u32) -> Vec<KernelSpec> {
         let sizes = Sizes::new(vocabulary);
-        Way::ALL.iter().flat_map(|way| way.kernels(&sizes)).map(|(spec, _)| spec).collect()
+        SamplingPath::ALL.iter().flat_map(|path| path.kernels(&sizes)).map(|(spec, _)| spec).collect()
     }
 
     /// Begins a reply.

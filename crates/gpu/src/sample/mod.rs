@@ -18,7 +18,7 @@ use crate::{
     Gpu, GpuError,
     kernel::{Binding, Pipelines, params::SampleParams},
 };
-use kernels::{Sizes, Way};
+use kernels::{SamplingPath, Sizes};
 use options::State;
 
 pub use lab::{Chosen, SampleLab};
@@ -29,11 +29,11 @@ pub use options::Sampling;
 pub(crate) struct SampleLoop {
     sizes: Sizes,
     buffers: Buffers,
-    dispatches: Vec<Dispatch>,
+    dispatches: Vec<SamplingDispatch>,
 }
 
 #[derive(Debug)]
-struct Dispatch {
+struct SamplingDispatch {
     pipeline: wgpu::ComputePipeline,
     bind_group: wgpu::BindGroup,
     workgroups: u32,
@@ -96,7 +96,7 @@ impl SampleLoop {
         let window = sampling.window();
         let recent = &history[history.len().saturating_sub(window)..];
         let params = SampleParams::new(sampling, vocabulary, bias.len());
-        let way = Way::of(&params);
+        let path = SamplingPath::of(&params);
 
         // Buffers of later steps may be larger; those of this reply's tokens are written by the kernels alone.
         let buffers = &mut self.buffers;
@@ -106,10 +106,10 @@ impl SampleLoop {
         if window > 0 {
             grow(gpu, &mut buffers.seen, "seen tokens", 8 * u64::from(vocabulary))?;
         }
-        if matches!(way, Way::TopK | Way::ByRank) {
+        if matches!(path, SamplingPath::TopK | SamplingPath::ByRank) {
             grow(gpu, &mut buffers.order, "ranks", 8 * ranks)?;
         }
-        if way == Way::ByRank {
+        if path == SamplingPath::ByRank {
             grow(gpu, &mut buffers.weights, "weights", 16 * ranks)?;
         }
 
@@ -122,14 +122,14 @@ impl SampleLoop {
             let seen = options::seen(recent, vocabulary);
             gpu.queue.write_buffer(&buffers.seen, 0, bytemuck::cast_slice(&seen));
         }
-        self.dispatches = way
+        self.dispatches = path
             .kernels(&self.sizes)
             .into_iter()
             .map(|(spec, workgroups)| {
                 let pipeline = pipelines.get(gpu, &spec);
                 let named = |binding: &Binding| self.buffers.named(binding.name).as_entire_binding();
                 let bind_group = pipeline.bind_group(gpu, None, named);
-                Dispatch { pipeline: pipeline.pipeline, bind_group, workgroups }
+                SamplingDispatch { pipeline: pipeline.pipeline, bind_group, workgroups }
             })
             .collect();
         Ok(())

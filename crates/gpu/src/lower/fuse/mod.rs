@@ -19,8 +19,8 @@ use std::collections::{HashMap, HashSet};
 use rullama_graph::{Graph, Node, Op, Rows, Value, Weight};
 
 use super::{
+    consumers::Consumers,
     stage::{Attention, Epilogue, Norm, PerLayer, Stage, Sum},
-    users::Users,
 };
 use crate::{CacheFormat, weights::Manifest};
 
@@ -62,9 +62,9 @@ struct Fuser<'a> {
     one_row: bool,
     /// The widest value that a product can make on the way.
     widest_made: u32,
-    /// See [`Users`].
+    /// See [`Consumers`].
     source: Vec<Value>,
-    users: Vec<Vec<usize>>,
+    consumers: Vec<Vec<usize>>,
     /// Operations that a stage covers which another one stands for.
     absorbed: Vec<bool>,
     /// Stages that stand at the operation which ends their pattern.
@@ -81,7 +81,7 @@ struct Fuser<'a> {
 
 impl<'a> Fuser<'a> {
     fn new(graph: &'a Graph, manifest: &'a Manifest, one_row: bool, widest_made: u32) -> Self {
-        let Users { source, users } = Users::new(graph, one_row);
+        let Consumers { source, consumers } = Consumers::new(graph, one_row);
         let absorbed =
             graph.nodes().iter().map(|node| one_row && matches!(node.op, Op::LastRow { .. })).collect();
         Self {
@@ -90,7 +90,7 @@ impl<'a> Fuser<'a> {
             one_row,
             widest_made,
             source,
-            users,
+            consumers,
             absorbed,
             attention: HashMap::new(),
             raw_heads: HashSet::new(),
@@ -113,7 +113,7 @@ impl<'a> Fuser<'a> {
 
     /// Whether one operation alone reads a value.
     fn single(&self, value: Value) -> bool {
-        self.users[self.source(value).index()].len() == 1
+        self.consumers[self.source(value).index()].len() == 1
     }
 
     fn absorb(&mut self, values: &[Value]) {
