@@ -3,10 +3,11 @@
 //! A row that is decoded takes `attend_row`, and `merge` or the same arithmetic in whatever reads its result. Steps of
 //! several rows take `query_heads`, `cache_heads` and `attend_tile`. Heads of other widths ([`CacheFormat::fits`]) go the general way.
 
-use rullama_graph::AttendShape;
+use rullama_graph::{Ahead, AttendShape};
 
 use crate::{
     kernel::{Fragment, Kernel, KernelSpec},
+    rows::MOST_STEP_ROWS,
     tuning::{GLOBAL_SPLITS, HEAD_THREADS, MERGE_SLICES, SLIDING_SPLITS},
 };
 
@@ -180,15 +181,22 @@ impl RowAttention {
             .constant("MOST_SPLITS", self.most_splits)
     }
 
-    /// Workgroups that share the context of a row at `position`.
-    pub fn splits(&self, position: u32) -> u32 {
-        let seen = self.shape.mask.window.map_or(position + 1, |window| window.min(position + 1));
+    /// Workgroups that share the context of a row that sees keys up to `end`.
+    pub fn splits(&self, end: u32) -> u32 {
+        // A window may begin before the keys that a row sees of its own span, so it is no bound there; grids may be larger
+        // than they need be.
+        let seen = self.shape.mask.window.map_or(end, |window| (window + self.span_rows()).min(end));
         seen.div_ceil(self.split_keys).clamp(1, self.most_splits)
+    }
+
+    /// Rows that a row with a window may see after itself.
+    fn span_rows(&self) -> u32 {
+        if self.shape.mask.ahead == Ahead::Nothing { 0 } else { MOST_STEP_ROWS }
     }
 
     /// The workgroups that attend from a row at `position`.
     pub fn attend_grid(&self, position: u32) -> [u32; 3] {
-        [self.shape.heads, self.splits(position), 1]
+        [self.shape.heads, self.splits(position + 1), 1]
     }
 
     /// The workgroups that merge.
@@ -233,11 +241,10 @@ pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }
 
-/// The kernel that attends from several rows. `ends_given` says that a buffer tells how far each row sees.
-pub fn attend_tile(layout: CacheFormat, head_width: u32, ends_given: bool) -> KernelSpec {
+/// The kernel that attends from several rows of one conversation.
+pub fn attend_tile(layout: CacheFormat, head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::AttendTile)
         .with(layout.read())
-        .with(if ends_given { Fragment::AheadGiven } else { Fragment::AheadNothing })
         .constant("HEAD_WIDTH", head_width)
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }

@@ -3,8 +3,7 @@
 
 use crate::{
     Gpu, GpuError, Kernel, KernelSpec,
-    lab::{Lab, Prepared},
-    params::Step,
+    lab::{Lab, Prepared, Step},
 };
 
 /// Lanes of a workgroup: the most that WebGPU guarantees.
@@ -91,7 +90,7 @@ impl<'g> Reading<'g> {
     /// Seconds that reading it `times` times takes.
     async fn seconds(&self, times: usize) -> Result<f64, GpuError> {
         let started = (self.clock)();
-        self.lab.run(&self.kernels[..times], Step { rows: 1, position: 0 });
+        self.lab.run(&self.kernels[..times], &Step::new(1, 0));
         self.lab.read(&self.result).await?;
         Ok((self.clock)() - started)
     }

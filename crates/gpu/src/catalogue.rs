@@ -243,7 +243,7 @@ fn attention() -> Vec<KernelSpec> {
         specs.push(attention::query_heads(head_width));
         for format in CacheFormat::ALL {
             specs.push(attention::cache_heads(format, head_width));
-            specs.extend([false, true].map(|given| attention::attend_tile(format, head_width, given)));
+            specs.push(attention::attend_tile(format, head_width));
             for (owns, mask) in [(true, Mask::GLOBAL), (false, Mask::sliding(512))] {
                 let shape = AttendShape { heads: 8, kv_heads: 2, head_width, mask };
                 for subgroup in SUBGROUPS {

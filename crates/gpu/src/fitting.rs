@@ -8,8 +8,8 @@ use rullama_graph::{Graph, Op};
 use crate::{
     Budget, DeviceProfile, Gpu, GpuError, ModelOptions, Residency,
     budget::{Needs, Supply},
-    lower::{LoweringTarget, Program, lower},
-    options::{capacities, plan_rows},
+    lower::{LoweringTarget, Program, StepShape, lower},
+    options::{capacities, prompt_shape},
     self_test::KernelSet,
     tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
     weights::{Layout, Manifest, Resident},
@@ -32,7 +32,7 @@ pub(crate) struct LoadRequest<'a> {
 pub(crate) struct Fitted {
     pub(crate) manifest: Manifest,
     /// The program of each step size that a conversation may need.
-    pub(crate) programs: HashMap<u32, Rc<Program>>,
+    pub(crate) programs: HashMap<StepShape, Rc<Program>>,
     pub(crate) capacities: Vec<u32>,
     pub(crate) budget: Budget,
 }
@@ -82,8 +82,8 @@ impl LoadRequest<'_> {
         let most = rows_at_once(graph, &manifest, options);
         let mut programs = HashMap::new();
         for rows in (1..=FEW_ROWS).chain([SMALL_CHUNK, MOST_ROWS]) {
-            let rows = plan_rows(rows.min(most), options.most_rows());
-            programs.insert(rows, Rc::new(lower(target, rows)?));
+            let shape = prompt_shape(rows.min(most), options.most_rows());
+            programs.insert(shape, Rc::new(lower(target, shape)?));
         }
         let all: Vec<_> = programs.values().cloned().collect();
         let supply = Supply { memory: options.memory, binding: gpu.largest_binding() };

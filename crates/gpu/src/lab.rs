@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), rullama_gpu::GpuError> {
-//! use rullama_gpu::{Fragment, Gpu, GpuOptions, Kernel, KernelSpec, lab::Lab, params::{ElementwiseParams, Step}};
+//! use rullama_gpu::{Fragment, Gpu, GpuOptions, Kernel, KernelSpec, lab::{Lab, Step}, params::ElementwiseParams};
 //!
 //! let gpu = Gpu::open(&GpuOptions::default()).await?;
 //! let lab = Lab::new(&gpu);
@@ -10,7 +10,7 @@
 //! let spec = KernelSpec::new(Kernel::Elementwise).with(Fragment::Reduce).with(Fragment::Add).constant("LANES", 64);
 //! let params = ElementwiseParams { width: 2, b_at: 0, b_stride: 1, constant: 0.0 };
 //! let kernel = lab.prepare(&spec, &[params.into()], &[("a", &a), ("b", &b), ("y", &y)], [1, 1, 1]);
-//! lab.run(&[kernel], Step { rows: 1, position: 0 });
+//! lab.run(&[kernel], &Step::new(1, 0));
 //! assert_eq!(lab.read(&y).await?, [4.0, 6.0]);
 //! # Ok(())
 //! # }
@@ -22,9 +22,28 @@ pub use crate::sample::{Chosen, SampleLab};
 
 use crate::{
     Gpu, GpuError, KernelSpec,
-    kernel::{Access, Pipelines, UniformValue, params::Step},
+    kernel::{Access, Pipelines, UniformValue},
     readback,
+    rows::{RowTable, SpanLayers, TABLE_BYTES},
 };
+
+/// A step of one conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Its rows.
+    pub rows: u32,
+    /// The position of the first.
+    pub position: u32,
+    /// Rows that see each other.
+    pub spans: Vec<std::ops::Range<usize>>,
+}
+
+impl Step {
+    /// Rows from a position on, none of which sees a later one.
+    pub fn new(rows: u32, position: u32) -> Self {
+        Self { rows, position, spans: Vec::new() }
+    }
+}
 
 /// Runs single kernels.
 pub struct Lab<'g> {
@@ -103,8 +122,16 @@ impl<'g> Lab<'g> {
     }
 
     /// Runs kernels one after another in one step.
-    pub fn run(&self, kernels: &[Prepared], step: Step) {
-        let step = self.uniform(&step.into());
+    pub fn run(&self, kernels: &[Prepared], step: &Step) {
+        let mut table = RowTable::prompt(0, step.position, step.rows);
+        for span in &step.spans {
+            table.join(span.clone(), SpanLayers { global: true, sliding: true });
+        }
+        let mut contents = table.bytes();
+        contents.resize(TABLE_BYTES as usize, 0);
+        let usage = wgpu::BufferUsages::UNIFORM;
+        let descriptor = wgpu::util::BufferInitDescriptor { label: Some("step"), contents: &contents, usage };
+        let step = self.gpu.device.create_buffer_init(&descriptor);
         let step = self.pipelines.step_group(self.gpu, &step);
         let mut encoder = self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
@@ -122,7 +149,7 @@ impl<'g> Lab<'g> {
 
     /// Seconds that one round of these kernels takes, when many rounds run in one submission.
     #[cfg(not(target_family = "wasm"))]
-    pub fn time(&self, kernels: &[Prepared], step: Step, rounds: u32) -> Result<f64, GpuError> {
+    pub fn time(&self, kernels: &[Prepared], step: &Step, rounds: u32) -> Result<f64, GpuError> {
         let all = |rounds: u32| -> Result<f64, GpuError> {
             let started = std::time::Instant::now();
             for _ in 0..rounds {

@@ -1,6 +1,10 @@
 //! A model on the GPU: its weights, and the programs that steps run.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
 
 use rullama_gguf::Model;
 use rullama_graph::{Graph, Op};
@@ -9,10 +13,11 @@ use crate::{
     Budget, Fallback, Gpu, GpuError, GpuState, ModelOptions, Residency,
     fitting::{Fitted, LoadRequest, default_pages, layout, lowering_target, rows_at_once},
     kernel::Pipelines,
-    lower::{Program, lower},
-    options::{capacities, plan_rows},
-    params::Step,
+    lower::{Program, StepShape, lower},
+    options::{capacities, prompt_shape},
     report::PlanReport,
+    rows::StepSize,
+    run::SharedRun,
     self_test::{self, KernelSet},
     weights::{Conversion, Manifest, Resident},
 };
@@ -32,8 +37,10 @@ pub struct GpuModel {
     /// Rows of each cache.
     pub(crate) capacities: Vec<u32>,
     pub(crate) vocabulary: u32,
-    /// Programs by the rows of their steps: conversations share them.
-    programs: RefCell<HashMap<u32, Rc<Program>>>,
+    /// Programs by the shape of their steps.
+    programs: RefCell<HashMap<StepShape, Rc<Program>>>,
+    /// What conversations share, made with the first of them.
+    run: OnceCell<Rc<SharedRun>>,
 }
 
 impl GpuModel {
@@ -84,6 +91,7 @@ impl GpuModel {
             capacities,
             vocabulary,
             programs,
+            run: OnceCell::new(),
         })
     }
 
@@ -110,7 +118,10 @@ impl GpuModel {
         let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());
         let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
-        Ok(PlanReport::new(&lower(target, plan_rows(rows, options.most_rows()))?, Step { rows, position }))
+        Ok(PlanReport::new(
+            &lower(target, prompt_shape(rows, options.most_rows()))?,
+            StepSize::of_one(rows, position),
+        ))
     }
 
     /// The GPU it is on.
@@ -155,23 +166,32 @@ impl GpuModel {
 
     /// What a step of `rows` rows after `position` others does.
     pub fn report(&self, rows: u32, position: u32) -> Result<PlanReport, GpuError> {
-        let size = Step { rows, position };
-        Ok(PlanReport::new(&*self.program(plan_rows(rows, self.options.most_rows()))?, size))
+        let size = StepSize::of_one(rows, position);
+        Ok(PlanReport::new(&*self.program(prompt_shape(rows, self.options.most_rows()))?, size))
     }
 
-    /// The state of a new conversation.
+    /// What conversations share.
+    pub(crate) fn run(&self) -> Result<Rc<SharedRun>, GpuError> {
+        if let Some(run) = self.run.get() {
+            return Ok(run.clone());
+        }
+        let run = Rc::new(SharedRun::new(self)?);
+        Ok(self.run.get_or_init(|| run).clone())
+    }
+
+    /// A new conversation.
     pub fn state(self: &Rc<Self>) -> Result<GpuState, GpuError> {
         GpuState::new(self.clone())
     }
 
-    pub(crate) fn program(&self, rows: u32) -> Result<Rc<Program>, GpuError> {
-        if let Some(program) = self.programs.borrow().get(&rows) {
+    pub(crate) fn program(&self, shape: StepShape) -> Result<Rc<Program>, GpuError> {
+        if let Some(program) = self.programs.borrow().get(&shape) {
             return Ok(program.clone());
         }
         let Self { gpu, graph, manifest, options, capacities, kernels, .. } = self;
         let target = lowering_target(gpu.profile(), graph, manifest, options, capacities, *kernels);
-        let program = Rc::new(lower(target, rows)?);
-        self.programs.borrow_mut().insert(rows, program.clone());
+        let program = Rc::new(lower(target, shape)?);
+        self.programs.borrow_mut().insert(shape, program.clone());
         Ok(program)
     }
 }

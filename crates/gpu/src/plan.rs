@@ -6,12 +6,12 @@ use crate::{
     Gpu, GpuError,
     kernel::{Access, Pipelines},
     lower::{Count, Pause, Program, Slot},
-    params::Step,
+    rows::StepSize,
     step_block::StepBlock,
     weights::{Resident, RowTables},
 };
 
-/// The buffers of one conversation that plans read and write besides their own.
+/// The buffers that plans read and write besides their own.
 pub(crate) struct Surroundings<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) weights: &'a Resident,
@@ -19,6 +19,8 @@ pub(crate) struct Surroundings<'a> {
     /// Keys and values of each cache.
     pub(crate) caches: &'a [(wgpu::Buffer, wgpu::Buffer)],
     pub(crate) tokens: &'a wgpu::Buffer,
+    /// Rows made by towers.
+    pub(crate) soft_rows: &'a wgpu::Buffer,
     /// Rows of tables that stay in the file.
     pub(crate) row_tables: Option<&'a RowTables>,
     /// A routing with pages in place of experts, where these come and go.
@@ -48,7 +50,7 @@ pub(crate) struct Plan {
     own: Vec<wgpu::Buffer>,
 }
 
-/// See [`GpuState`](crate::GpuState)'s.
+/// See [`CachePool`](crate::pool::CachePool)'s.
 impl Drop for Plan {
     fn drop(&mut self) {
         self.own.iter().for_each(wgpu::Buffer::destroy);
@@ -91,6 +93,7 @@ impl Plan {
             Slot::Keys(cache) => &around.caches[cache.index()].0,
             Slot::Values(cache) => &around.caches[cache.index()].1,
             Slot::Tokens => around.tokens,
+            Slot::SoftRows => around.soft_rows,
             Slot::Rows { packed } => row_tables().table(packed),
             Slot::RowNumbers => row_tables().numbers(),
             Slot::Pages => around.pages.expect("a plan with pages has a buffer for them"),
@@ -130,7 +133,7 @@ impl Plan {
         &self,
         encoder: &mut wgpu::CommandEncoder,
         step: &wgpu::BindGroup,
-        size: Step,
+        size: StepSize,
         dispatches: Range<usize>,
         times: &wgpu::QuerySet,
     ) {
@@ -166,7 +169,7 @@ impl Plan {
         &self,
         pass: &mut wgpu::ComputePass<'_>,
         step: &wgpu::BindGroup,
-        size: Step,
+        size: StepSize,
         dispatches: Range<usize>,
     ) {
         pass.set_bind_group(0, step, &[]);

@@ -8,10 +8,12 @@ use rullama_graph::{CacheInfo, Graph};
 
 use crate::{Gpu, GpuError, ModelOptions, health::Outcome};
 
+/// Keys and values of each cache of the graph.
+pub(crate) type CacheBuffers = Vec<(wgpu::Buffer, wgpu::Buffer)>;
+
 /// Keys and values of all conversations.
 pub(crate) struct CachePool {
-    /// Keys and values of each cache of the graph.
-    buffers: Vec<(wgpu::Buffer, wgpu::Buffer)>,
+    buffers: CacheBuffers,
     /// Bytes that a slot has of each of them.
     slot_bytes: Vec<u64>,
     slots: Vec<Slot>,
@@ -69,6 +71,11 @@ impl CachePool {
         Some(index as u32)
     }
 
+    /// The slot of a conversation that has one.
+    pub(crate) fn held_by(&self, owner: u64) -> Option<u32> {
+        self.slots.iter().position(|slot| slot.owner == Some(owner)).map(|index| index as u32)
+    }
+
     /// Gives a free slot to a conversation.
     pub(crate) fn take_free(&mut self, owner: u64) -> Option<u32> {
         let index = self.slots.iter().position(|slot| slot.owner.is_none())?;
@@ -77,10 +84,10 @@ impl CachePool {
         Some(index as u32)
     }
 
-    /// Takes the slot of the conversation that was used least recently, and says which it was.
-    pub(crate) fn evict(&mut self) -> Option<u64> {
-        let slot = self.slots.iter_mut().min_by_key(|slot| slot.used)?;
-        slot.owner.take()
+    /// Takes the slot of the conversation that was used least recently, of those that `may` lose it, and says which it was.
+    pub(crate) fn evict(&mut self, may: impl Fn(u64) -> bool) -> Option<u64> {
+        let candidates = self.slots.iter_mut().filter(|slot| slot.owner.is_some_and(&may));
+        candidates.min_by_key(|slot| slot.used)?.owner.take()
     }
 
     /// Frees the slot of a conversation that ends.
@@ -88,20 +95,14 @@ impl CachePool {
         self.slots.iter_mut().filter(|slot| slot.owner == Some(owner)).for_each(|slot| slot.owner = None);
     }
 
-    /// Adds slots, up to `slots` of them, with everything that was stored. Bind groups of the old buffers are of no use
-    /// afterwards.
-    pub(crate) async fn grow(&mut self, gpu: &Gpu, slots: u32) -> Result<(), GpuError> {
+    /// Buffers for more slots, and whether there is memory for them.
+    pub(crate) fn larger(&self, gpu: &Gpu, slots: u32) -> (Result<CacheBuffers, GpuError>, Vec<Outcome>) {
         let mut allocated = Vec::new();
-        let buffers = allocate(gpu, &self.slot_bytes, slots, &mut allocated);
-        let mut known = Ok(());
-        for outcome in allocated {
-            known = known.and(outcome.known().await);
-        }
-        let buffers = buffers?;
-        if known.is_err() {
-            destroy(&buffers);
-            return known;
-        }
+        (allocate(gpu, &self.slot_bytes, slots, &mut allocated), allocated)
+    }
+
+    /// Moves everything that is stored to larger buffers. Bind groups of the old ones are of no use afterwards.
+    pub(crate) fn adopt(&mut self, gpu: &Gpu, buffers: CacheBuffers, slots: u32) {
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         for ((old, new), bytes) in self.buffers.iter().zip(&buffers).zip(&self.slot_bytes) {
             let bytes = bytes * u64::from(self.slots());
@@ -112,7 +113,6 @@ impl CachePool {
         destroy(&self.buffers);
         self.buffers = buffers;
         self.slots.resize(slots as usize, Slot::default());
-        gpu.check()
     }
 
     /// Notes that a slot's rows may hold numbers that are not finite.
@@ -151,7 +151,7 @@ fn allocate(
     slot_bytes: &[u64],
     slots: u32,
     allocated: &mut Vec<Outcome>,
-) -> Result<Vec<(wgpu::Buffer, wgpu::Buffer)>, GpuError> {
+) -> Result<CacheBuffers, GpuError> {
     let mut storage = |index: usize, bytes: u64| {
         let what = format!("cache {index}");
         let (buffer, outcome) = gpu.allocate(&*what, bytes, || gpu.storage(&what, bytes));

@@ -1,6 +1,6 @@
 //! What a plan does, for people: each dispatch with its kernel, workgroups and bytes, and its time if asked for.
 
-use crate::{lower::Program, params::Step};
+use crate::{lower::Program, rows::StepSize};
 
 /// One dispatch of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub struct PlanReport {
 }
 
 impl PlanReport {
-    pub(crate) fn new(program: &Program, size: Step) -> Self {
+    pub(crate) fn new(program: &Program, size: StepSize) -> Self {
         let dispatches = program
             .dispatches
             .iter()
@@ -46,7 +46,7 @@ impl PlanReport {
             })
             .collect();
         let scratch_bytes = program.assign().1.iter().sum();
-        Self { rows: size.rows, position: size.position, dispatches, scratch_bytes }
+        Self { rows: size.rows, position: size.end - size.rows, dispatches, scratch_bytes }
     }
 
     /// Bytes of weights that the step reads.

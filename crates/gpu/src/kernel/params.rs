@@ -6,12 +6,6 @@
 use super::uniform::{Uniform, UniformField, UniformLayout, WgslType, uniforms};
 
 uniforms! {
-    /// The size of a step, and the position of its first row. Bound once for all dispatches.
-    Step: "shared/step.wgsl" step {
-        rows: u32,
-        position: u32,
-    }
-
     /// A matrix product in any of the fused kernels.
     LinearParams: "shared/linear_params.wgsl" params {
         plane_at: [u32; 4],
@@ -58,6 +52,7 @@ uniforms! {
         shard_first: u32,
         shard_rows: u32,
         factor: f32,
+        takes_soft: u32,
     }
 
     /// A matrix product as an operation of its own.
@@ -136,7 +131,9 @@ uniforms! {
         kv_heads: u32,
         window: u32,
         capacity: u32,
+        last: u32,
         q_at: u32,
+        q_stride: u32,
         k_at: u32,
         v_at: u32,
         q_weight: u32,
@@ -148,6 +145,7 @@ uniforms! {
     MergeParams: "kernel/merge.wgsl" params {
         heads: u32,
         window: u32,
+        last: u32,
     }
 
     /// Attention of several rows.
@@ -229,5 +227,6 @@ uniforms! {
         frequency: f32,
         presence: f32,
         window: u32,
+        slot: u32,
     }
 }

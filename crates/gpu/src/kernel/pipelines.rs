@@ -7,11 +7,8 @@ use std::{
 #[cfg(not(target_family = "wasm"))]
 use std::{collections::HashSet, thread};
 
-use super::{Access, Binding, Dialect, KernelSpec, params::Step};
-use crate::Gpu;
-
-/// Bytes of the step at the beginning of its buffer: the uniform struct, padded.
-const STEP_BYTES: u64 = (size_of::<Step>() as u64).next_multiple_of(16);
+use super::{Access, Binding, Dialect, KernelSpec};
+use crate::{Gpu, rows::TABLE_BYTES};
 
 /// A pipeline with the layout of its dispatches' bindings.
 #[derive(Debug, Clone)]
@@ -69,7 +66,7 @@ impl Pipelines {
                 resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
                     buffer: step,
                     offset: 0,
-                    size: wgpu::BufferSize::new(STEP_BYTES),
+                    size: wgpu::BufferSize::new(TABLE_BYTES),
                 }),
             }],
         })

@@ -1,6 +1,6 @@
 //! The dispatches of attention.
 
-use rullama_graph::{Ahead, Rows};
+use rullama_graph::Rows;
 
 use super::{
     Count, Dispatch, Lowering, RopeKey, Slot, Unmerged,
@@ -16,18 +16,15 @@ use crate::{
 
 impl Lowering<'_> {
     pub(super) fn attention(&mut self, attention: &Attention, next: Option<&Stage>) -> Result<(), GpuError> {
-        if attention.shape.mask.ahead != Ahead::Nothing {
-            return Err(GpuError::Unsupported { operation: "attention to what comes" });
-        }
-        if self.most_rows == 1 && self.keys_beside_queries(attention)? {
+        if self.shape.rows == 1 && self.keys_beside_queries(attention)? {
             return self.attend_row(attention, attention.kv.is_some(), next);
         }
         if let Some(kv) = attention.kv {
             self.store_heads(attention, kv)?;
         }
         match attention.rows {
-            // One row, whose keys and values are in the cache by now.
-            _ if self.most_rows == 1 => self.attend_row(attention, false, next),
+            // Rows of different conversations, each attended alone. Their keys and values are in the cache by now.
+            _ if self.shape.decodes => self.attend_row(attention, false, next),
             Rows::Last => self.attend_row(attention, false, next),
             Rows::Step => self.attend_rows(attention),
             Rows::Of(_) => Err(GpuError::Unsupported { operation: "a cache of other rows than tokens" }),
@@ -40,7 +37,7 @@ impl Lowering<'_> {
         Ok(self.place(k.value)?.scratch == self.place(attention.q.value)?.scratch)
     }
 
-    /// From the raw products of one row to what attention finds.
+    /// From the raw products of rows to what attention finds, for each row alone.
     fn attend_row(
         &mut self,
         attention: &Attention,
@@ -48,7 +45,7 @@ impl Lowering<'_> {
         next: Option<&Stage>,
     ) -> Result<(), GpuError> {
         let target = self.target;
-        let &Attention { q, kv, rope, cache, shape, out, .. } = attention;
+        let &Attention { q, kv, rope, cache, shape, out, rows } = attention;
         let row = RowAttention::new(shape, target.cache_format, owns, target.subgroup);
         let q_place = self.place(q.value)?;
         let mut buffers = vec![
@@ -67,29 +64,33 @@ impl Lowering<'_> {
         }
         let window = shape.mask.window.unwrap_or(0);
         let capacity = target.capacities[cache.index()];
+        let last = u32::from(rows == Rows::Last && !self.shape.decodes);
+        let count = self.shape.count(rows);
         let params = AttendRowParams {
             heads: shape.heads,
             kv_heads: shape.kv_heads,
             window,
             capacity,
+            last,
             q_at: q_place.at,
+            q_stride: q_place.stride,
             k_at,
             v_at,
             q_weight: self.norm_at(q),
             k_weight,
             eps: q.eps,
         };
-        let [sums, peaks] = row.scratch_bytes().map(|bytes| self.program.claim(bytes));
+        let [sums, peaks] = row.scratch_bytes().map(|bytes| self.program.claim(u64::from(count) * bytes));
         buffers.extend([("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks))]);
         let [x, ..] = row.attend_grid(0);
-        let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Fixed(1)];
+        let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Rows(rows)];
         self.dispatch(attention, row.attend(), params, buffers, workgroups);
 
         let (width, widest) =
             (shape.heads * shape.head_width, widest_made(target.workgroup_memory, target.subgroup));
-        let merges_on_the_way =
-            matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
-        if merges_on_the_way
+        let merged_by_next = matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
+        if merged_by_next
+            && count == 1
             && row.most_splits <= PROLOGUE_SPLITS
             && row.most_splits * shape.heads <= ROW_THREADS
             && width <= widest
@@ -99,8 +100,9 @@ impl Lowering<'_> {
         }
         let y = self.claim(out);
         let buffers = vec![("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks)), ("y", y)];
-        let workgroups = row.merge_grid().map(Count::Fixed);
-        let params = MergeParams { heads: shape.heads, window };
+        let [x, heads, _] = row.merge_grid();
+        let workgroups = [Count::Fixed(x), Count::Fixed(heads), Count::Rows(rows)];
+        let params = MergeParams { heads: shape.heads, window, last };
         self.dispatch(attention, row.merge(), params, buffers, workgroups);
         Ok(())
     }
@@ -171,7 +173,7 @@ impl Lowering<'_> {
             ("values", Slot::Values(cache)),
             ("y", self.claim(out)),
         ];
-        let spec = attention::attend_tile(target.cache_format, shape.head_width, false);
+        let spec = attention::attend_tile(target.cache_format, shape.head_width);
         let times = shape.heads / shape.kv_heads;
         let pairs = Count::Pairs { rows: Rows::Step, times, block: attention::TILE_PAIRS };
         self.dispatch(

@@ -75,22 +75,54 @@ pub(crate) struct LoweringTarget<'a> {
     pub(crate) fused: bool,
 }
 
-/// Lowers a graph for steps of up to `most_rows` rows; for exactly that many up to [`tuning::FEW_ROWS`](crate::tuning).
-pub(crate) fn lower(target: LoweringTarget<'_>, most_rows: u32) -> Result<Program, GpuError> {
+/// The steps that a program is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StepShape {
+    /// The most rows of a step; up to [`tuning::FEW_ROWS`](crate::tuning), exactly as many.
+    pub(crate) rows: u32,
+    /// Whether each row is one of another conversation, and its last. Otherwise all rows are of one.
+    pub(crate) decodes: bool,
+}
+
+impl StepShape {
+    /// Steps of up to so many rows of one conversation.
+    pub(crate) fn prompt(rows: u32) -> Self {
+        Self { rows, decodes: rows == 1 }
+    }
+
+    /// Steps of one row of each of up to so many conversations.
+    pub(crate) fn decode(conversations: u32) -> Self {
+        Self { rows: conversations, decodes: true }
+    }
+
+    pub(crate) fn count(self, rows: Rows) -> u32 {
+        match rows {
+            Rows::Last if !self.decodes => 1,
+            Rows::Step | Rows::Last | Rows::Of(_) => self.rows,
+        }
+    }
+}
+
+/// Lowers a graph for steps of one shape.
+pub(crate) fn lower(target: LoweringTarget<'_>, shape: StepShape) -> Result<Program, GpuError> {
     let LoweringTarget { graph, manifest, cache_format, workgroup_memory, subgroup, fused, .. } = target;
     let stages: Vec<Stage> = if fused {
         let widest_made = select::widest_made(workgroup_memory, subgroup);
-        fuse::fuse(graph, manifest, cache_format, most_rows == 1, widest_made)
+        fuse::fuse(graph, manifest, cache_format, shape, widest_made)
     } else {
         (0..graph.nodes().len()).map(Stage::Plain).collect()
     };
     let mut lowering = Lowering {
         target,
-        most_rows,
+        shape,
         program: Program::default(),
         places: HashMap::new(),
         unmerged: HashMap::new(),
-        split_k_limits: if most_rows == 1 { split_k::split_k_limits(graph, &stages) } else { HashMap::new() },
+        split_k_limits: if shape.rows == 1 {
+            split_k::split_k_limits(graph, &stages)
+        } else {
+            HashMap::new()
+        },
         partial_sums: HashMap::new(),
         groups: HashMap::new(),
     };
@@ -120,7 +152,7 @@ impl Place {
 
 struct Lowering<'a> {
     target: LoweringTarget<'a>,
-    most_rows: u32,
+    shape: StepShape,
     program: Program,
     places: HashMap<Value, Place>,
     /// Attention whose splits are not merged yet.
@@ -142,13 +174,13 @@ struct Unmerged {
 }
 
 impl Lowering<'_> {
-    /// The place of a value. With one row, the last row of a value is that value.
+    /// The place of a value. Where every row is the last of its conversation, the last rows of a value are that value.
     fn place(&self, value: Value) -> Result<Place, GpuError> {
         use rullama_graph::Op;
         let mut value = value;
         while !self.places.contains_key(&value) {
             match self.target.graph.value(value).op {
-                Op::LastRow { x } if self.most_rows == 1 => value = x,
+                Op::LastRow { x } if self.shape.decodes => value = x,
                 op => return Err(GpuError::Unsupported { operation: op.name() }),
             }
         }
@@ -196,7 +228,7 @@ impl Lowering<'_> {
     }
 
     fn claim_rows(&mut self, rows: Rows, width: u32) -> Scratch {
-        self.program.claim(4 * rows.count(self.most_rows as usize) as u64 * u64::from(width))
+        self.program.claim(4 * u64::from(self.shape.count(rows)) * u64::from(width))
     }
 
     /// The name of a value, or of the operation that computes it.

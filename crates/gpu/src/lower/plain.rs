@@ -1,7 +1,7 @@
 //! The dispatches of operations as they are: one for each, or one for each shard of its weight.
 
 use rullama_gguf::Format;
-use rullama_graph::{Ahead, Attended, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
+use rullama_graph::{Attended, Graph, Node, Op, Rows, SoftRows, Value, Weight, WeightInfo};
 
 use super::{Count, Dispatch, Lowering, RopeKey, Slot};
 use crate::{
@@ -79,11 +79,11 @@ impl Lowering<'_> {
         let node = &graph.nodes()[index];
         let value = graph.produced(index);
         let width = node.shape.width;
-        let last = u32::from(node.shape.rows == Rows::Last);
+        let last = u32::from(node.shape.rows == Rows::Last && !self.shape.decodes);
         let vector = |weight| target.manifest.vector(graph, weight);
         let dispatch = match node.op {
-            Op::LastRow { .. } if self.most_rows == 1 => return Ok(()),
-            Op::Embed { table, scale, .. } => return self.embed(value, table, scale, node),
+            Op::LastRow { .. } if self.shape.decodes => return Ok(()),
+            Op::Embed { .. } => return self.embed(value, node),
             Op::Linear { x, weight, .. } => return self.plain_linear(x, weight, None, value, node),
             Op::ExpertLinear { x, routing, weight, .. } => {
                 return self.plain_linear(x, weight, Some(routing), value, node);
@@ -119,9 +119,6 @@ impl Lowering<'_> {
                 return Err(unsupported(node.op.name()));
             }
             Op::Attend { q, to: Attended::Cache { cache, .. }, shape } => {
-                if shape.mask.ahead != Ahead::Nothing {
-                    return Err(unsupported("attend"));
-                }
                 let pairs = shape.head_width / 2;
                 let params = AttendParams {
                     heads: shape.heads,
@@ -184,7 +181,8 @@ impl Lowering<'_> {
         self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
     }
 
-    fn embed(&mut self, value: Value, table: Weight, scale: f32, node: &Node) -> Result<(), GpuError> {
+    fn embed(&mut self, value: Value, node: &Node) -> Result<(), GpuError> {
+        let Op::Embed { table, scale, soft } = node.op else { unreachable!("only called for embeddings") };
         let target = self.target;
         let graph = target.graph;
         let factor = scale * target.manifest.factor(graph, table);
@@ -200,13 +198,14 @@ impl Lowering<'_> {
                 shard_first: shard.rows.start as u32,
                 shard_rows: (shard.rows.end - shard.rows.start) as u32,
                 factor,
+                takes_soft: u32::from(soft == SoftRows::Given),
             };
             let mut plain = Plain::new(Kernel::Embed, params, 1)
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
                 .buffers(&self.table(packed_index, index))
-                .buffers(&[("y", y)]);
-            plain.weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.most_rows);
+                .buffers(&[("soft_rows", Slot::SoftRows), ("y", y)]);
+            plain.weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.shape.rows);
             self.push_plain(plain, value, node);
         }
         Ok(())

@@ -3,7 +3,7 @@
 use rullama_graph::{Cache, Rows};
 
 use super::RopeKey;
-use crate::{Experts, KernelSpec, UniformValue, attention::RowAttention, params::Step};
+use crate::{Experts, KernelSpec, UniformValue, attention::RowAttention, rows::StepSize};
 
 /// A buffer for values between dispatches. Several may turn out to be one, at different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,8 +22,10 @@ pub(crate) enum Slot {
     Vectors,
     Keys(Cache),
     Values(Cache),
-    /// The step's tokens.
+    /// Tokens: what was last chosen for each slot, then what the host wrote for the step's rows.
     Tokens,
+    /// Rows made by towers, in place of tokens.
+    SoftRows,
     /// The rows of a packed tensor that the step's tokens name, where the tensor itself stays in the file.
     Rows {
         packed: usize,
@@ -61,18 +63,18 @@ pub(crate) enum Count {
 
 impl Count {
     /// How many there are in a step.
-    pub(crate) fn at(self, step: Step) -> u32 {
+    pub(crate) fn at(self, step: StepSize) -> u32 {
+        let count = |rows: Rows| match rows {
+            Rows::Last => step.last,
+            Rows::Step | Rows::Of(_) => step.rows,
+        };
         match self {
             Self::Fixed(count) => count,
-            Self::Rows(rows) => rows.count(step.rows as usize) as u32,
-            Self::Blocks(rows, size) => (rows.count(step.rows as usize) as u32).div_ceil(size),
-            Self::Pairs { rows, times, block } => {
-                (rows.count(step.rows as usize) as u32 * times).div_ceil(block)
-            }
-            Self::Tiles { rows, experts, tile_rows } => {
-                experts.tiles(rows.count(step.rows as usize) as u32, tile_rows)
-            }
-            Self::Splits(attention) => attention.splits(step.position + step.rows - 1),
+            Self::Rows(rows) => count(rows),
+            Self::Blocks(rows, size) => count(rows).div_ceil(size),
+            Self::Pairs { rows, times, block } => (count(rows) * times).div_ceil(block),
+            Self::Tiles { rows, experts, tile_rows } => experts.tiles(count(rows), tile_rows),
+            Self::Splits(attention) => attention.splits(step.end),
         }
     }
 }

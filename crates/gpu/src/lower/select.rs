@@ -117,7 +117,7 @@ impl Lowering<'_> {
             .constant("LANES", 64);
         let workgroups = [Count::Fixed(groups), Count::Rows(Rows::Step), Count::Fixed(1)];
         let (what, uniforms) = (self.name(out), vec![params.into()]);
-        let weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.most_rows);
+        let weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.shape.rows);
         self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! Choosing alone, without a model: for tests and for measuring.
 
 use super::{
-    SampleLoop, Sampling,
+    Chooser, Sampling,
     kernels::{SamplingPath, Sizes},
 };
-use crate::{Gpu, GpuError, KernelSpec, kernel::Pipelines, readback};
+use crate::{Gpu, GpuError, KernelSpec, kernel::Pipelines, readback, rows::TABLE_BYTES};
 
 /// A token that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,19 +25,19 @@ pub struct SampleLab<'g> {
     given: wgpu::Buffer,
     logits: wgpu::Buffer,
     tokens: wgpu::Buffer,
-    choice: SampleLoop,
+    choice: Chooser,
 }
 
 impl<'g> SampleLab<'g> {
     /// For a vocabulary of this size.
     pub fn new(gpu: &'g Gpu, vocabulary: u32) -> Result<Self, GpuError> {
         let pipelines = gpu.pipelines().clone();
-        let step = gpu.buffer("step", 16, wgpu::BufferUsages::UNIFORM);
+        let step = gpu.buffer("step", TABLE_BYTES, wgpu::BufferUsages::UNIFORM);
         let step_group = pipelines.step_group(gpu, &step);
         let bytes = 4 * u64::from(vocabulary);
         let (given, logits) = (gpu.storage("given logits", bytes)?, gpu.storage("logits", bytes)?);
         let tokens = gpu.storage("tokens", 4)?;
-        let choice = SampleLoop::new(gpu, &logits, vocabulary, &tokens)?;
+        let choice = Chooser::new(gpu, 0, &logits, vocabulary, &tokens)?;
         Ok(Self { gpu, pipelines, step_group, given, logits, tokens, choice })
     }
 

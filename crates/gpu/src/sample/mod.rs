@@ -24,10 +24,11 @@ use options::State;
 pub use lab::{Chosen, SampleLab};
 pub use options::Sampling;
 
-/// Chooses the tokens of one reply after another.
+/// Chooses the tokens of one conversation, reply after reply.
 #[derive(Debug)]
-pub(crate) struct SampleLoop {
+pub(crate) struct Chooser {
     sizes: Sizes,
+    slot: u32,
     buffers: Buffers,
     dispatches: Vec<SamplingDispatch>,
 }
@@ -56,11 +57,12 @@ struct Buffers {
     weights: wgpu::Buffer,
 }
 
-impl SampleLoop {
-    /// `logits` holds the vocabulary's logits as f32; they are changed in place by bias and penalties. `tokens` is where
-    /// the next step reads its token, at index 0.
+impl Chooser {
+    /// The chooser of a slot. `logits` holds rows of the vocabulary's logits as f32; bias and penalties change them in place.
+    /// `tokens` is where the next step reads its token, at the index of the slot.
     pub(crate) fn new(
         gpu: &Gpu,
+        slot: u32,
         logits: &wgpu::Buffer,
         vocabulary: u32,
         tokens: &wgpu::Buffer,
@@ -80,7 +82,7 @@ impl SampleLoop {
             order: gpu.storage("ranks", 0)?,
             weights: gpu.storage("weights", 0)?,
         };
-        Ok(Self { sizes, buffers, dispatches: Vec::new() })
+        Ok(Self { sizes, slot, buffers, dispatches: Vec::new() })
     }
 
     /// Prepares for a reply, of which the model has read `history`: with the last tokens of it penalties begin.
@@ -95,7 +97,7 @@ impl SampleLoop {
         let bias = sampling.merged_bias(vocabulary);
         let window = sampling.window();
         let recent = &history[history.len().saturating_sub(window)..];
-        let params = SampleParams::new(sampling, vocabulary, bias.len());
+        let params = SampleParams::new(sampling, vocabulary, bias.len(), self.slot);
         let path = SamplingPath::of(&params);
 
         // Buffers of later steps may be larger; those of this reply's tokens are written by the kernels alone.

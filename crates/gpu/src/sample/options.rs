@@ -71,7 +71,7 @@ impl SampleParams {
     const TOP_P: u32 = 1;
     const MIN_P: u32 = 2;
 
-    pub(super) fn new(sampling: &Sampling, vocabulary: u32, biases: usize) -> Self {
+    pub(super) fn new(sampling: &Sampling, vocabulary: u32, biases: usize, slot: u32) -> Self {
         let Sampling { top_k, top_p, min_p, temperature, .. } = *sampling;
         let part = (f64::from(top_p) * 2_f64.powi(64)) as u64;
         let on = |flag: u32, condition: bool| if condition { flag } else { 0 };
@@ -90,6 +90,7 @@ impl SampleParams {
             frequency: sampling.frequency_penalty,
             presence: sampling.presence_penalty,
             window: sampling.window() as u32,
+            slot,
         }
     }
 

@@ -46,7 +46,7 @@ impl Fuser<'_> {
             match node.op {
                 Op::Linear { weight, .. }
                     if !self.absorbed[index]
-                        && (self.one_row || node.shape.rows == rows)
+                        && (self.shape.decodes || node.shape.rows == rows)
                         && self.is_fast(weight) =>
                 {
                     products.push((weight, self.graph.produced(index)));
