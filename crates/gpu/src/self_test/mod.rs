@@ -203,8 +203,12 @@ async fn computed(gpu: &Gpu, kernels: KernelSet) -> Result<Vec<SelfTestResult>, 
             };
             match steps(&case, kernels, gpu, &model).await {
                 Ok(found) => results.extend(case.compare(&name, &found)),
-                // Kernels that cannot be made, or run, are as bad as those that compute something else.
-                Err(error @ (GpuError::Refused { .. } | GpuError::Unsupported { .. })) => {
+                // Kernels that cannot be compiled or run, or that compute infinities, count as wrong answers.
+                Err(
+                    error @ (GpuError::Refused { .. }
+                    | GpuError::Unsupported { .. }
+                    | GpuError::NotFinite { .. }),
+                ) => {
                     results.push(SelfTestResult { name, passed: false, detail: error.to_string() });
                 }
                 Err(error) => return Err(error),
