@@ -1,6 +1,6 @@
 //! Plans of the released models at their real sizes, for GPUs that are known by their profiles alone: no weights, no GPU.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{Mix, Model};
@@ -99,12 +99,6 @@ impl OnGpu<'_> {
     }
 }
 
-/// Body and fragments of a kernel, in no order.
-fn files(spec: &KernelSpec) -> BTreeSet<String> {
-    let text = spec.to_string();
-    text.split(' ').next().unwrap_or_default().split('+').map(str::to_owned).collect()
-}
-
 /// Bytes of workgroup memory that a kernel declares.
 pub(super) fn workgroup_bytes(spec: &KernelSpec) -> u32 {
     let module = naga::front::wgsl::parse_str(&spec.compose(Dialect::Naga)).unwrap();
@@ -117,11 +111,10 @@ pub(super) fn workgroup_bytes(spec: &KernelSpec) -> u32 {
     shared.map(|(_, variable)| layouter[variable.ty].size.next_multiple_of(16)).sum()
 }
 
-/// Every kernel is one that tests compile, is given all it declares, has the memory it needs, and no grid is longer than
+/// Every kernel is given all it declares, has the memory it needs, and no grid is longer than
 /// WebGPU allows.
 #[test]
 fn plans_of_real_sizes_keep_within_limits() {
-    let listed: BTreeSet<_> = KernelSpec::every().iter().map(files).collect();
     let (profiles, mut seen) = (profiles(), BTreeMap::new());
     for name in MODELS {
         let real = RealSize::new(name);
@@ -137,7 +130,6 @@ fn plans_of_real_sizes_keep_within_limits() {
                         let grid = dispatch.workgroups.map(|count| count.at(Step { rows, position }));
                         assert!(grid.iter().all(|&count| count <= MOST_WORKGROUPS), "{place}: {grid:?}");
                     }
-                    assert!(listed.contains(&files(&dispatch.spec)), "{place}");
                     for binding in dispatch.spec.bindings() {
                         let given = match binding.access {
                             Access::Uniform => dispatch.uniforms.iter().any(|u| binding.is_for(u.layout())),
