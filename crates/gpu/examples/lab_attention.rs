@@ -14,8 +14,8 @@ use rullama_gpu::{
     attention::{
         CacheFormat, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid,
     },
-    lab::{Lab, Prepared},
-    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams, Step},
+    lab::{Lab, Prepared, Step},
+    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };
 use rullama_graph::{AttendShape, Mask};
 
@@ -84,7 +84,7 @@ impl Bench<'_> {
     }
 
     /// Microseconds of one run.
-    fn time(&self, step: Step, prepare: impl Fn(usize) -> Vec<Prepared>) -> Result<f64, GpuError> {
+    fn time(&self, step: &Step, prepare: impl Fn(usize) -> Vec<Prepared>) -> Result<f64, GpuError> {
         let kernels: Vec<Prepared> = (0..self.copies as usize).flat_map(prepare).collect();
         let seconds = self.lab.time(&kernels, step, self.rounds)?;
         Ok(1e6 * seconds / f64::from(self.copies))
@@ -108,7 +108,9 @@ impl Bench<'_> {
             kv_heads: shape.kv_heads,
             window,
             capacity,
+            last: 0,
             q_at: 0,
+            q_stride: 0,
             k_at: q_columns,
             v_at: q_columns + kv_columns,
             q_weight: 0,
@@ -131,13 +133,13 @@ impl Bench<'_> {
         };
         let merge = || {
             let buffers = [("sums", &sums), ("peaks", &peaks), ("y", &y)];
-            let params = MergeParams { heads: shape.heads, window };
+            let params = MergeParams { heads: shape.heads, window, last: 0 };
             lab.prepare(&owning.merge(), &[params.into()], &buffers, owning.merge_grid())
         };
-        let step = Step { rows: 1, position };
-        let own = self.time(step, |copy| vec![attend(owning, copy)])?;
-        let borrow = self.time(step, |copy| vec![attend(borrowing, copy)])?;
-        let both = self.time(step, |copy| vec![attend(owning, copy), merge()])?;
+        let step = Step::new(1, position);
+        let own = self.time(&step, |copy| vec![attend(owning, copy)])?;
+        let borrow = self.time(&step, |copy| vec![attend(borrowing, copy)])?;
+        let both = self.time(&step, |copy| vec![attend(owning, copy), merge()])?;
         println!(
             "  keys by {:2}, splits of {:3} ({:2}), context {context:5}: own {own:6.2} µs, borrowed {borrow:6.2} µs, own and merge {both:6.2} µs",
             owning.parts,
@@ -160,8 +162,8 @@ impl Bench<'_> {
         let turns = lab.floats(&[0.8, 0.6].repeat((ROWS * shape.head_width / 2) as usize));
         let bytes = 4 * u64::from(ROWS * q_columns);
         let (queries, y) = (lab.zeros(bytes), lab.zeros(bytes));
-        let step = Step { rows: ROWS, position };
-        let query = self.time(step, |_| {
+        let step = Step::new(ROWS, position);
+        let query = self.time(&step, |_| {
             let buffers = [("q", &x), ("vectors", &vectors), ("turns", &turns), ("y", &queries)];
             let params = QueryHeadsParams {
                 heads: shape.heads,
@@ -174,7 +176,7 @@ impl Bench<'_> {
             let grid = query_heads_grid(shape.heads, ROWS);
             vec![lab.prepare(&query_heads(shape.head_width), &[params.into()], &buffers, grid)]
         })?;
-        let cache = self.time(step, |copy| {
+        let cache = self.time(&step, |copy| {
             let [keys, values] = &caches[copy % caches.len()];
             let buffers = [
                 ("k", &x),
@@ -197,12 +199,12 @@ impl Bench<'_> {
             let grid = [shape.kv_heads, ROWS, 1];
             vec![lab.prepare(&cache_heads(layout, shape.head_width), &[params.into()], &buffers, grid)]
         })?;
-        let attend = self.time(step, |copy| {
+        let attend = self.time(&step, |copy| {
             let [keys, values] = &caches[copy % caches.len()];
             let buffers = [("q", &queries), ("keys", keys), ("values", values), ("y", &y)];
             let params =
                 AttendTileParams { heads: shape.heads, kv_heads: shape.kv_heads, window, capacity, last: 0 };
-            let spec = attend_tile(layout, shape.head_width, false);
+            let spec = attend_tile(layout, shape.head_width);
             vec![lab.prepare(&spec, &[params.into()], &buffers, attend_tile_grid(&shape, ROWS))]
         })?;
         let seen: u64 =

@@ -10,8 +10,8 @@
 use rullama_gguf::Format;
 use rullama_gpu::{
     Experts, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
-    lab::Lab,
-    params::{GroupRowsParams, LinearParams, Step},
+    lab::{Lab, Step},
+    params::{GroupRowsParams, LinearParams},
     weights::pack::Packing,
 };
 
@@ -65,10 +65,10 @@ fn main() {
         let params = GroupRowsParams { tiles };
         (lab.prepare(&spec, &[params.into()], &buffers, [EXPERTS.count, 1, 1]), groups)
     };
-    let step = Step { rows, position: 0 };
+    let step = Step::new(rows, 0);
     for tile_rows in [8, 16, 32, 64] {
         let kernels: Vec<_> = (0..40).map(|_| group(tile_rows).0).collect();
-        let seconds = lab.time(&kernels, step, 10).unwrap() / kernels.len() as f64;
+        let seconds = lab.time(&kernels, &step, 10).unwrap() / kernels.len() as f64;
         println!("rows by expert, in tiles of {tile_rows:2}: {:.1} µs", seconds * 1e6);
     }
 
@@ -127,7 +127,7 @@ fn main() {
                 .with(epilogue);
             let spec = tiles.constants(spec);
             let (grouping, groups) = group(tiles.rows);
-            lab.run(&[grouping], step);
+            lab.run(&[grouping], &step);
             let most = EXPERTS.tiles(rows, tiles.rows);
             let words = pollster::block_on(lab.read(&groups)).unwrap();
             let experts = words.chunks(1 + tiles.rows as usize).map(|tile| tile[0].to_bits());
@@ -138,7 +138,7 @@ fn main() {
             let kernels: Vec<_> = (0..again)
                 .map(|_| lab.prepare(&spec, &[params.into()], &buffers, [columns, most, 1]))
                 .collect();
-            let seconds = lab.time(&kernels, step, 10).unwrap() / again as f64;
+            let seconds = lab.time(&kernels, &step, 10).unwrap() / again as f64;
             let star = if tiles == chosen { "*" } else { "" };
             let (micros, rate) = (seconds * 1e6, work / seconds / 1e12);
             println!("{line} {full:4} of {most:4} tiles {micros:9.1} µs {rate:6.2} TFLOP/s {star}");

@@ -8,8 +8,8 @@
 use rullama_gguf::Format;
 use rullama_gpu::{
     Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
-    lab::Lab,
-    params::{LinearParams, Step},
+    lab::{Lab, Step},
+    params::LinearParams,
     weights::pack::Packing,
 };
 
@@ -142,7 +142,7 @@ fn main() {
             let again = (2e10 / work).clamp(1.0, 40.0) as usize;
             let kernels: Vec<_> =
                 (0..again).map(|_| lab.prepare(&spec, &[params.into()], &buffers, grid)).collect();
-            let seconds = lab.time(&kernels, Step { rows, position: 0 }, 10).unwrap() / again as f64;
+            let seconds = lab.time(&kernels, &Step::new(rows, 0), 10).unwrap() / again as f64;
             let star = if tiles == chosen { "*" } else { "" };
             let [columns, bands, _] = grid;
             let workgroups = columns * bands;

@@ -56,6 +56,8 @@ pub mod weights;
 pub use attention::CacheFormat;
 pub use bandwidth::measure_bandwidth;
 pub use budget::{Bound, Budget};
+#[doc(hidden)]
+pub use catalogue::Catalogue;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use experts::Experts;

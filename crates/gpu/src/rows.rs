@@ -140,6 +140,27 @@ pub(crate) struct SpanLayers {
 mod tests {
     use super::*;
 
+    /// The struct in Rust is the one in WGSL, field by field.
+    #[test]
+    fn the_table_is_the_same_in_wgsl() {
+        let module = naga::front::wgsl::parse_str(include_str!("../wgsl/shared/step.wgsl")).unwrap();
+        let members = |name: &str| {
+            let (_, ty) = module.types.iter().find(|(_, ty)| ty.name.as_deref() == Some(name)).unwrap();
+            let naga::TypeInner::Struct { members, span } = &ty.inner else { panic!("{name} is a struct") };
+            let named = |member: &naga::StructMember| (member.name.clone().unwrap(), member.offset as usize);
+            (members.iter().map(named).collect::<Vec<_>>(), *span as usize)
+        };
+        let (row, row_bytes) = members("Row");
+        macro_rules! fields { ($($field:ident)*) => { [$((stringify!($field), std::mem::offset_of!(RowEntry, $field))),*] } }
+        let fields = fields!(position slot token soft anchor end window_end padding);
+        assert_eq!(row, fields.map(|(name, offset)| (name.to_owned(), offset)));
+        assert_eq!(row_bytes, size_of::<RowEntry>());
+        let (step, step_bytes) = members("Step");
+        assert_eq!(step_bytes as u64, TABLE_BYTES);
+        assert_eq!(step[0], ("rows".to_owned(), 0));
+        assert_eq!(step[4..], [("chosen_rows".to_owned(), 16), ("row".to_owned(), HEAD_BYTES)]);
+    }
+
     #[test]
     fn a_span_sees_to_its_end() {
         let mut table = RowTable::prompt(3, 10, 6);

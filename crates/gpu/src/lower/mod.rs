@@ -32,9 +32,7 @@ use std::collections::HashMap;
 use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
 use experts::GroupKey;
-pub(crate) use plain::plain_spec;
 pub(crate) use program::{Count, Dispatch, Pause, Program, Scratch, Slot};
-pub(crate) use select::{RowProduct, RowShape};
 use stage::Stage;
 
 use crate::{

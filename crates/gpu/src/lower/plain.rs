@@ -63,7 +63,7 @@ impl Plain {
 }
 
 /// A kernel of this file, with the constants that all of its kind have.
-pub(crate) fn plain_spec(kernel: Kernel) -> KernelSpec {
+fn plain_spec(kernel: Kernel) -> KernelSpec {
     let spec = KernelSpec::new(kernel).with(Fragment::Reduce);
     match kernel {
         Kernel::Linear => spec.constant("LANES", LINEAR_LANES).constant("PARTS", LINEAR_PARTS),

@@ -1,10 +1,7 @@
 //! Choosing alone, without a model: for tests and for measuring.
 
-use super::{
-    Chooser, Sampling,
-    kernels::{SamplingPath, Sizes},
-};
-use crate::{Gpu, GpuError, KernelSpec, kernel::Pipelines, readback, rows::TABLE_BYTES};
+use super::{Chooser, Sampling};
+use crate::{Gpu, GpuError, kernel::Pipelines, readback, rows::TABLE_BYTES};
 
 /// A token that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +36,6 @@ impl<'g> SampleLab<'g> {
         let tokens = gpu.storage("tokens", 4)?;
         let choice = Chooser::new(gpu, 0, &logits, vocabulary, &tokens)?;
         Ok(Self { gpu, pipelines, step_group, given, logits, tokens, choice })
-    }
-
-    /// The kernels that it may run.
-    pub fn kernels(vocabulary: u32) -> Vec<KernelSpec> {
-        let sizes = Sizes::new(vocabulary);
-        SamplingPath::ALL.iter().flat_map(|path| path.kernels(&sizes)).map(|(spec, _)| spec).collect()
     }
 
     /// Begins a reply.

@@ -15,7 +15,7 @@ mod lab;
 mod options;
 
 use crate::{
-    Gpu, GpuError,
+    Gpu, GpuError, KernelSpec,
     kernel::{Binding, Pipelines, params::SampleParams},
 };
 use kernels::{SamplingPath, Sizes};
@@ -170,6 +170,12 @@ impl Buffers {
             _ => unreachable!("no kernel of sampling names `{name}`"),
         }
     }
+}
+
+/// Every kernel that samples from a vocabulary of this size.
+pub(crate) fn kernels_for(vocabulary: u32) -> Vec<KernelSpec> {
+    let sizes = Sizes::new(vocabulary);
+    SamplingPath::ALL.iter().flat_map(|path| path.kernels(&sizes)).map(|(spec, _)| spec).collect()
 }
 
 /// The most bytes that choosing may take, with a history as long as the context.

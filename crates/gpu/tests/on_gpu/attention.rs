@@ -13,8 +13,8 @@ use rullama_gpu::{
         CacheFormat, NO_WEIGHT, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads,
         query_heads_grid,
     },
-    lab::Lab,
-    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams, Step},
+    lab::{Lab, Step},
+    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };
 use rullama_graph::{Ahead, AttendShape, Mask};
 
@@ -55,13 +55,13 @@ struct Case {
     keys_are_values: bool,
     /// Only the last row asks.
     last: bool,
-    /// The last position that each row sees.
-    ends: Option<Vec<u32>>,
+    /// Rows that see each other.
+    spans: Vec<std::ops::Range<usize>>,
 }
 
 impl Case {
     fn new(layout: CacheFormat, [heads, kv_heads, head_width]: [u32; 3]) -> Self {
-        let (window, keys_are_values, last, ends) = (None, false, false, None);
+        let (window, keys_are_values, last, spans) = (None, false, false, Vec::new());
         let (capacity, position, rows) = (64, 0, 1);
         Self {
             layout,
@@ -74,7 +74,7 @@ impl Case {
             rows,
             keys_are_values,
             last,
-            ends,
+            spans,
         }
     }
 
@@ -98,7 +98,7 @@ impl Case {
     }
 
     fn step(&self) -> Step {
-        Step { rows: self.rows, position: self.position }
+        Step { rows: self.rows, position: self.position, spans: self.spans.clone() }
     }
 
     fn asked_rows(&self) -> u32 {
@@ -280,7 +280,10 @@ fn answers(case: &Case, given: &Given, keys: &[u32], values: &[u32]) -> Vec<f64>
     let mask = case.shape().mask;
     let mut out = Vec::new();
     let skipped = case.rows - case.asked_rows();
-    let last_seen = |row: u32| case.ends.as_ref().map_or(case.position + row, |ends| ends[row as usize]);
+    let last_seen = |row: u32| {
+        let span = case.spans.iter().find(|span| span.contains(&(row as usize)));
+        case.position + span.map_or(row, |span| span.end as u32 - 1)
+    };
     let first = mask.first((case.position + skipped) as usize) as u32;
     let end = (skipped..case.rows).map(last_seen).max().unwrap() + 1;
     let decoded = |words: &[u32], kv_head: u32| -> Vec<Vec<f32>> {
@@ -360,7 +363,9 @@ fn check_row(
         kv_heads: case.kv_heads,
         window,
         capacity: case.capacity,
+        last: 1,
         q_at: row_at + given.q_at,
+        q_stride: 0,
         k_at: row_at + given.k_at,
         v_at: row_at + given.v_at,
         q_weight: Q_WEIGHT,
@@ -380,9 +385,9 @@ fn check_row(
     ];
     let grid = attention.attend_grid(position);
     let attend = lab.prepare(&attention.attend(), &[params.into()], &buffers, grid);
-    let params = MergeParams { heads: case.heads, window };
+    let params = MergeParams { heads: case.heads, window, last: 1 };
     let merge = lab.prepare(&attention.merge(), &[params.into()], &buffers, attention.merge_grid());
-    lab.run(&[attend, merge], case.step());
+    lab.run(&[attend, merge], &case.step());
     let found = pollster::block_on(lab.read(&y)).unwrap();
     let (keys, values) = (words(lab, &keys), words(lab, &values));
     if owns {
@@ -442,7 +447,6 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
         ],
         [case.kv_heads, case.rows, 1],
     );
-    let ends = lab.words(case.ends.as_deref().unwrap_or(&[0]));
     let params = AttendTileParams {
         heads: case.heads,
         kv_heads: case.kv_heads,
@@ -451,12 +455,12 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
         last,
     };
     let attend = lab.prepare(
-        &attend_tile(case.layout, width, case.ends.is_some()),
+        &attend_tile(case.layout, width),
         &[params.into()],
-        &[("q", &queries), ("keys", &keys), ("values", &values), ("ends", &ends), ("y", &y)],
+        &[("q", &queries), ("keys", &keys), ("values", &values), ("y", &y)],
         attend_tile_grid(&case.shape(), rows),
     );
-    lab.run(&[query, cache, attend], case.step());
+    lab.run(&[query, cache, attend], &case.step());
     let found = pollster::block_on(lab.read(&y)).unwrap();
     let (keys, values) = (words(lab, &keys), words(lab, &values));
     check_stored(case, &given, &keys, &values);
@@ -470,8 +474,7 @@ fn kernels_are_valid() {
         for head_width in [32, 40, 256, 512].into_iter().filter(|&width| layout.fits(width)) {
             validate(&cache_heads(layout, head_width));
             validate(&query_heads(head_width));
-            validate(&attend_tile(layout, head_width, false));
-            validate(&attend_tile(layout, head_width, true));
+            validate(&attend_tile(layout, head_width));
             for subgroup in [None, Some(8), Some(16), Some(32), Some(64), Some(128)] {
                 let shape = AttendShape { heads: 12, kv_heads: 1, head_width, mask: Mask::GLOBAL };
                 for owns in [true, false] {
@@ -629,17 +632,13 @@ fn rows_of_a_sliding_layer() {
 fn rows_that_see_ahead() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
-    let spans = |position: u32, rows: u32, spans: &[std::ops::Range<u32>]| -> Vec<u32> {
-        let end = |row| spans.iter().find(|span| span.contains(&row)).map_or(row, |span| span.end - 1);
-        (0..rows).map(|row| position + end(row)).collect()
-    };
     for layout in CacheFormat::ALL {
         let case = Case::new(layout, [4, 1, 64]).global(17, 130);
-        let ends = Some(spans(17, 130, &[3..60, 60..64, 90..130]));
-        check_tile(&lab, &Case { ends, ..case });
+        check_tile(&lab, &Case { spans: vec![3..60, 60..64, 90..130], ..case });
         let case = Case::new(layout, [2, 1, 64]).sliding(20, 100, 40);
-        let ends = Some(vec![139; 40]);
-        check_tile(&lab, &Case { ends, ..case });
+        #[expect(clippy::single_range_in_vec_init, reason = "one span of 40 rows")]
+        let spans = vec![0..40];
+        check_tile(&lab, &Case { spans, ..case });
     }
 }
 
@@ -670,7 +669,7 @@ fn a_norm_without_a_weight() {
         &[("q", &q), ("vectors", &turns), ("turns", &turns), ("y", &y)],
         query_heads_grid(1, 1),
     );
-    lab.run(&[kernel], Step { rows: 1, position: 0 });
+    lab.run(&[kernel], &Step::new(1, 0));
     let found = pollster::block_on(lab.read(&y)).unwrap();
     for (found, expected) in found.iter().zip(head(&x, None, None)) {
         assert!((f64::from(*found) - expected).abs() < 1e-5);

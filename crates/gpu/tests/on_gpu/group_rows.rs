@@ -3,8 +3,8 @@
 use crate::common::gpu;
 use rullama_gpu::{
     Experts, GpuOptions,
-    lab::Lab,
-    params::{GroupRowsParams, Step},
+    lab::{Lab, Step},
+    params::GroupRowsParams,
 };
 
 /// No expert, or no pair.
@@ -60,7 +60,7 @@ fn check(lab: &Lab<'_>, experts: Experts, rows: u32, tile_rows: u32, choice: Cho
     let buffers = [("routing", &lab.floats(&routing)), ("groups", &groups)];
     let params = GroupRowsParams { tiles: most };
     let kernel = lab.prepare(&experts.group_rows(tile_rows), &[params.into()], &buffers, [count, 1, 1]);
-    lab.run(&[kernel], Step { rows, position: 0 });
+    lab.run(&[kernel], &Step::new(rows, 0));
     let found: Vec<u32> =
         pollster::block_on(lab.read(&groups)).unwrap().into_iter().map(f32::to_bits).collect();
 

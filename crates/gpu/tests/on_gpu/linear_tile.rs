@@ -5,8 +5,8 @@ use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
     Dialect, Experts, Fragment, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
-    lab::Lab,
-    params::{LinearParams, Step},
+    lab::{Lab, Step},
+    params::LinearParams,
     weights::pack::{PACKED_FORMATS, Packing},
 };
 use safetensors::SafeTensors;
@@ -386,7 +386,7 @@ impl Case {
                 lab.prepare(&spec, &[params.into()], &buffers, grid)
             })
             .collect();
-        lab.run(&kernels, Step { rows: self.rows as u32, position: 0 });
+        lab.run(&kernels, &Step::new(self.rows as u32, 0));
         let found = pollster::block_on(lab.read(&y)).unwrap();
 
         let mut expected = vec![f64::from(untouched); found.len()];
