@@ -94,8 +94,11 @@ impl OnGpu<'_> {
         let options = ModelOptions::default().context(*context);
         let capacities = capacities(graph, *context, MOST_ROWS);
         let kernels = KernelSet::best(self.profile);
-        lower(lowering_target(self.profile, graph, &self.manifest, &options, &capacities, kernels), StepShape::prompt(rows))
-            .unwrap()
+        lower(
+            lowering_target(self.profile, graph, &self.manifest, &options, &capacities, kernels),
+            StepShape::prompt(rows),
+        )
+        .unwrap()
     }
 }
 
@@ -127,7 +130,8 @@ fn plans_of_real_sizes_keep_within_limits() {
                         profile.name, dispatch.what, dispatch.spec
                     );
                     for position in [0, real.context - rows] {
-                        let grid = dispatch.workgroups.map(|count| count.at(StepSize::of_one(rows, position)));
+                        let grid =
+                            dispatch.workgroups.map(|count| count.at(StepSize::of_one(rows, position)));
                         assert!(grid.iter().all(|&count| count <= MOST_WORKGROUPS), "{place}: {grid:?}");
                     }
                     for binding in dispatch.spec.bindings() {

@@ -72,7 +72,7 @@ impl Chooser {
         let buffers = Buffers {
             logits: logits.clone(),
             tokens: tokens.clone(),
-            params: gpu.buffer("sampling", size_of::<SampleParams>() as u64, uniform),
+            params: gpu.buffer("sampling", (size_of::<SampleParams>() as u64).next_multiple_of(16), uniform),
             state: gpu.storage("sampling state", size_of::<State>() as u64)?,
             bias: gpu.storage("bias", 0)?,
             recent: gpu.storage("recent tokens", 0)?,
