@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 import { demoModel } from "./vite/demo-model.ts";
+import { katexFonts } from "./vite/katex-fonts.ts";
 import { offline } from "./vite/offline.ts";
 import { policy } from "./vite/policy.ts";
 
@@ -9,8 +10,10 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 export default defineConfig({
   // Relative, so that the same build works at the root of a server and in a folder of one.
   base: "./",
-  plugins: [demoModel(), policy(), offline()],
+  plugins: [demoModel(), katexFonts(), policy(), offline()],
   worker: { format: "es" },
+  // The variant for browsers decodes `&name;` by giving it to `innerHTML`; this one has a table.
+  resolve: { alias: { "decode-named-character-reference": at("node_modules/decode-named-character-reference/index.js") } },
   // The package finds its worker and its wasm by its own address; bundling it beforehand would move it.
   optimizeDeps: { exclude: ["rullama"] },
   build: {

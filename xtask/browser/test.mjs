@@ -16,7 +16,7 @@
 // told otherwise: a browser without a GPU keeps about one core busy while it compiles kernels, and tests of downloads mostly wait. A browser
 // or an adapter that is missing fails its tests.
 
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
@@ -36,6 +36,9 @@ const FILES = [
   "packages/npm/test/browser/pages.mjs",
   "packages/npm/test/browser/store.mjs",
 ];
+
+/** Folders in which every module that exports `tests` must be in that list: a file that is missing there would never run. */
+const FOLDERS = ["packages/npm/test/browser", "packages/app/test/e2e", "xtask/phone", "xtask/browser"];
 
 const usage = "usage: node xtask/browser/test.mjs [chromium] [firefox] [--only TEXT] [--quick] [--jobs N] [FILE…]";
 let options;
@@ -57,6 +60,12 @@ setTimeout(() => {
   console.error(`not done after ${MINUTES} minutes`);
   process.exit(1);
 }, MINUTES * 60_000).unref();
+
+const unlisted = await unlistedFiles();
+if (unlisted.length > 0) {
+  console.error(`FILES in xtask/browser/test.mjs does not list ${unlisted.join(", ")}, which would never run`);
+  process.exit(1);
+}
 
 // Each browser removes its files at exit.
 process.setMaxListeners(100);
@@ -80,6 +89,19 @@ const good = failed === 0 && passed > 0;
 console.log(`in ${seconds(started)} s`);
 console.log(`test result: ${good ? "ok" : "FAILED"}. ${passed} passed; ${failed} failed; ${skipped} skipped`);
 process.exit(good ? 0 : 1);
+
+/** Files that export tests and that nobody listed. */
+async function unlistedFiles() {
+  const found = await Promise.all(
+    FOLDERS.map(async (folder) => {
+      const names = await readdir(join(root, folder), { recursive: true });
+      const paths = names.filter((name) => name.endsWith(".mjs") && !name.includes("node_modules")).map((name) => join(folder, name).replaceAll("\\", "/"));
+      const texts = await Promise.all(paths.map((path) => readFile(join(root, path), "utf8")));
+      return paths.filter((path, index) => /^export (const|let|function) tests\b|^export \{[^}]*\btests\b/m.test(texts[index]) && !FILES.includes(path));
+    }),
+  );
+  return found.flat();
+}
 
 /** Runs the tests of one file in one browser. */
 async function runJob(name, file) {

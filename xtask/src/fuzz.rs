@@ -81,6 +81,9 @@ fn fuzz(programs: &Path, target: &str, seconds: u64) -> io::Result<bool> {
         ["corpus", "artifacts"].map(|folder| root().join("fuzz").join(folder).join(target));
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&artifacts)?;
+    for (number, seed) in seeds(target)?.iter().enumerate() {
+        fs::write(corpus.join(format!("testdata-{number}")), seed)?;
+    }
     let log = root().join("target/fuzz").join(format!("{target}.log"));
     let file = File::create(&log)?;
     let succeeded = Command::new(programs.join(target))
@@ -94,15 +97,52 @@ fn fuzz(programs: &Path, target: &str, seconds: u64) -> io::Result<bool> {
         .status()?
         .success();
     let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
-    if succeeded {
-        let runs = text.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-        say(&format!("ok      {target}: {} inputs", runs.map_or("no", str::trim)));
+    let runs = executed(&text);
+    if succeeded && runs > 0 {
+        say(&format!("ok      {target}: {runs} inputs"));
+    } else if succeeded {
+        say(&format!("FAILED  {target}: it ran no input"));
     } else {
         let lines: Vec<&str> = text.lines().collect();
         let end = lines[lines.len().saturating_sub(40)..].join("\n        ");
         say(&format!("FAILED  {target}\n        {end}"));
     }
-    Ok(succeeded)
+    Ok(succeeded && runs > 0)
+}
+
+/// Inputs from the test data, with which a target starts: arbitrary bytes would seldom become a file that is almost right.
+/// Other targets make such files of their own.
+fn seeds(target: &str) -> io::Result<Vec<Vec<u8>>> {
+    let read = |path: &str| fs::read(root().join("testdata").join(path));
+    match target {
+        "gguf_header" => ["micro-e2b-Q8_0", "micro-e2b-Q8_0-ollama", "tiny-moe-Q4_K_M"]
+            .iter()
+            // The start is enough: whole files would be changed where it does not matter.
+            .map(|name| Ok(read(&format!("gguf/{name}.gguf"))?.into_iter().take(4096).collect()))
+            .collect(),
+        "convert_plan" => {
+            let weights = read("convert/nano-e2b/model-00003-of-00003.safetensors")?;
+            let header =
+                safetensors_header(&weights).ok_or_else(|| io::Error::other("no header of weights"))?;
+            let others = ["config.json", "model.safetensors.index.json", "tokenizer.json"];
+            let [config, index, tokenizer] = others.map(|name| read(&format!("convert/nano-e2b/{name}")));
+            let files = [config?, header.to_vec(), index?, tokenizer?];
+            Ok((0..).zip(files).map(|(choice, bytes)| [vec![choice], bytes].concat()).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The JSON at the start of a file of weights, whose length comes before it.
+fn safetensors_header(file: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = file.split_first_chunk()?;
+    rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)
+}
+
+/// How many inputs a target ran, by the statistics that libFuzzer prints at its end.
+fn executed(log: &str) -> u64 {
+    let runs = log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    runs.and_then(|runs| runs.trim().parse().ok()).unwrap_or(0)
 }
 
 fn targets() -> Vec<String> {
@@ -111,4 +151,31 @@ fn targets() -> Vec<String> {
         files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".rs").map(str::to_owned)).collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn first_inputs_come_from_the_test_data() {
+        let headers = seeds("gguf_header").expect("the test data");
+        assert!(
+            headers.len() == 3 && headers.iter().all(|seed| seed.starts_with(b"GGUF") && seed.len() == 4096)
+        );
+        let checkpoint = seeds("convert_plan").expect("the test data");
+        assert_eq!(checkpoint.iter().map(|seed| seed[0]).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert!(checkpoint.iter().all(|seed| seed[1] == b'{' && seed.trim_ascii_end().ends_with(b"}")));
+        assert!(targets().iter().any(|target| target == "convert_plan"));
+    }
+
+    #[test]
+    fn a_log_without_inputs_counts_none() {
+        assert_eq!(
+            executed("Done 12 runs\nstat::number_of_executed_units: 12345\nstat::new_units_added: 3"),
+            12345
+        );
+        assert_eq!(executed("stat::number_of_executed_units: 0"), 0);
+        assert_eq!(executed("INFO: Running with entropic power schedule"), 0);
+    }
 }

@@ -1,7 +1,6 @@
-//! The project's own commands: `cargo xtask run`, `test`, `web`, `bench-page`, `phone`, `audit`, `fuzz`, `goldens`.
+//! The project's own commands: `cargo xtask run`, `install`, `package`, `test`, `web` and others.
 //!
-//! `run` and `test` first install what is missing, so that a new machine needs nothing but Rust, a C compiler, Node
-//! and Python.
+//! They install what they need first, so that a new machine needs only Rust, a C compiler, Node and Python.
 
 mod app;
 mod audit;
@@ -9,6 +8,9 @@ mod bench_page;
 mod demo_goldens;
 mod fuzz;
 mod goldens;
+mod install;
+mod licences;
+mod package;
 mod phone;
 mod run;
 mod setup;
@@ -18,29 +20,33 @@ mod web;
 
 use std::process::ExitCode;
 
+use crate::package::Profile;
+
 const HELP: &str = "\
 The project's own commands
 
 Usage: cargo xtask <COMMAND>
 
-  run [FLAGS]       build the web app and rullama, and serve the one with the other; flags are those of
-                    `rullama serve`, and --open if there are none
-  run ARGUMENTS     build rullama and start it with them; for `serve`, build the web app first
-  test              check format, lints, dependencies, tests, documentation, the wasm build, and everything in
-                    browsers; ends with a table of phases and minutes
-  test --quick      format, lints, the libraries' tests and one model on each backend, for daily work
-  web               build the npm package, packages/npm/dist, with the engine as wasm
+  run [FLAGS]       build the web app and rullama, and start `rullama serve` with these flags; without any, with --open
+  run ARGUMENTS     build rullama and run it with these arguments; for `serve`, build the web app first
+  install [FLAGS]   build the web app and install rullama with it; flags are those of `cargo install`
+  package           build an archive for other machines, in target/package: rullama with the app and the demo model
+  package --test    package what has been built already, without optimisation, unpack it elsewhere and use it
+  test              run all checks: format, lints, dependencies, tests, documentation, wasm, browsers; ends with a table
+                    of phases and minutes
+  test --quick      run format, lints, the libraries' tests and one model on each backend, for daily work
+  web               build the npm package in packages/npm/dist, with the engine as wasm
   bench-page [FILE.gguf] [FLAGS]
-                    serve the page that measures a model in a browser; flags are those of `rullama serve`
+                    serve the page that benchmarks a model in a browser; flags are those of `rullama serve`
   phone --driver URL [--page URL] [--model NAME|URL] [--say TEXT] [--keep] [--clean] [--screenshot FILE]
                     [--timeout SECONDS]
-                    open the app in a phone's browser over WebDriver, load a model, say something, and print
-                    the answer, its speed and what was logged; `phone --help` says the rest
+                    open the app in a phone's browser over WebDriver, load a model, send a message, and print the
+                    reply, its speed and the log; see `phone --help`
   audit             check licences, sources and known vulnerabilities of dependencies, without a network
-  fuzz [SECONDS]    run every fuzz target for that long (60 seconds unless told)
-  goldens           say how the test data were made, and check that they are untouched
-  goldens --make    make those of models/demo.gguf anew, with transformers and llama.cpp
-  setup             only install what is missing, for `test` and so for all others
+  fuzz [SECONDS]    run every fuzz target for that long [default: 60]
+  goldens           show how the test data were made, and check that they are unchanged
+  goldens --make    make the data of models/demo.gguf again, with transformers and llama.cpp
+  setup             install everything that the commands need, and do nothing else
 ";
 
 fn main() -> ExitCode {
@@ -49,6 +55,11 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         // The second pair of dashes is cargo's custom, not an argument of ours.
         ["run", "--", rest @ ..] | ["run", rest @ ..] => run::run(rest),
+        ["install", "--", rest @ ..] | ["install", rest @ ..] => install::run_with(rest),
+        ["package"] => package::run_all(Profile::Release),
+        // For trying the archive out without waiting for an optimised build.
+        ["package", "--profile", "dev"] => package::run_all(Profile::Dev),
+        ["package", "--test"] => package::test(),
         ["test"] => tests::run(),
         ["test", "--quick"] => tests::quick(),
         ["web"] => setup::for_web() && web::build(),

@@ -1,33 +1,40 @@
-//! `cargo xtask run`: builds rullama and starts it; where it is to serve, with the web app as it is now.
+//! `cargo xtask run`: builds rullama and runs it; `serve` gets the web app as it is now.
 
 use crate::{
     app, setup,
     shell::{complain, run as shell_run},
 };
 
-/// Flags that are about rullama itself; all others are about serving.
+/// Flags of rullama itself; all others belong to `serve`.
 const OWN_FLAGS: [&str; 4] = ["--help", "-h", "--version", "-V"];
+
+/// Where the app is built.
+const APP: &str = "packages/app/dist";
 
 /// Without arguments, or with flags alone, serves; otherwise runs the command line program with the arguments.
 pub(crate) fn run(arguments: &[&str]) -> bool {
     let words = words(arguments);
-    // Whoever only wants to know the options need not wait for an app.
+    // The help of `serve` needs no app.
     let serves = words.first() == Some(&"serve") && !words.iter().any(|word| ["--help", "-h"].contains(word));
-    // What cargo builds alone needs no set-up.
+    // Without the app, cargo is all that is needed.
     if serves && !(setup::for_running() && app::build()) {
-        complain("error: the web app could not be built, so nothing is served");
+        complain("error: the web app could not be built");
         return false;
     }
-    // Built by itself first: cargo then shows how far it has got, which takes minutes the first time.
-    if serves && !shell_run(&["cargo", "build", "--release", "--package", "rullama"]) {
+    // A build of its own shows cargo's progress, which `start` hides. The first build takes minutes.
+    let build = ["cargo", "build", "--release", "--package", "rullama", "--no-default-features"];
+    if serves && !shell_run(&build) {
         return false;
     }
-    start(&words)
+    let own_app = words.iter().any(|word| *word == "--app" || word.starts_with("--app="));
+    if serves && !own_app { start(&[&words[..], &["--app", APP]].concat()) } else { start(&words) }
 }
 
-/// Starts the command line program.
+/// Runs the program without an embedded app: linking it again whenever the app changes would take minutes.
 pub(crate) fn start(words: &[&str]) -> bool {
-    shell_run(&[&["cargo", "run", "--quiet", "--release", "--package", "rullama", "--"], words].concat())
+    let cargo =
+        ["cargo", "run", "--quiet", "--release", "--package", "rullama", "--no-default-features", "--"];
+    shell_run(&[&cargo[..], words].concat())
 }
 
 /// The words for rullama.

@@ -1,6 +1,6 @@
-//! Installs what the other commands need and this machine does not have.
+//! Installs what the other commands need, if it is missing.
 //!
-//! Looking is quick and changes nothing, so this runs before every command.
+//! Checking is quick and changes nothing, so it runs before every command.
 
 use std::{fs, io::IsTerminal as _, path::Path};
 
@@ -33,6 +33,14 @@ pub(crate) fn for_running() -> bool {
         return false;
     }
     // Programs start without, and say that there is no GPU.
+    if has_apt() {
+        system_packages(&DRIVERS);
+    }
+    true
+}
+
+/// Installs what `test --quick` needs: no browsers, no npm packages, and nothing that has to be compiled. False when something is missing.
+pub(crate) fn for_quick_tests() -> bool {
     if has_apt() {
         system_packages(&DRIVERS);
     }
@@ -80,7 +88,7 @@ fn tool(name: &str, version: &str) -> bool {
     let installed = install.status().is_ok_and(|status| status.success());
     if !installed {
         complain(&format!(
-            "error: {name} {version} cannot be installed; it checks what the project depends on"
+            "error: {name} {version} can't be installed; it checks the project's dependencies"
         ));
     }
     installed
@@ -112,7 +120,7 @@ fn python_folder(folder: &str, requirements: &str) -> bool {
     let installed = run(&["python3", "-m", "venv", folder]) && run(&install);
     if !installed {
         complain(&format!(
-            "error: Python with the modules venv and pip is needed, and the packages of {requirements}"
+            "error: this needs Python with the modules venv and pip, and the packages in {requirements}"
         ));
     }
     installed
@@ -134,8 +142,8 @@ fn node() -> bool {
     if !there {
         let found = found.map_or("is not installed".to_owned(), |version| format!("is {}", version.trim()));
         complain(&format!(
-            "error: Node {OLDEST_NODE} or later builds the web app and its package; here it {found}\n\n\
-             hint: install it, by `sudo apt-get install nodejs npm` or from https://nodejs.org"
+            "error: building the web app needs Node {OLDEST_NODE} or later, but Node {found}\n\n\
+             hint: install it with `sudo apt-get install nodejs npm` or from https://nodejs.org"
         ));
     }
     there
@@ -163,8 +171,8 @@ fn has_apt() -> bool {
 fn advise_other_systems() {
     if cfg!(target_os = "linux") {
         say(
-            "note: this is no Debian or Ubuntu. Tests on the GPU and in browsers need a Vulkan driver, Chromium \
-             with chromedriver and Firefox:\n  \
+            "note: set-up installs system packages on Debian and Ubuntu only. Tests on the GPU and in browsers need a Vulkan \
+             driver, Chromium with chromedriver, and Firefox:\n  \
              Fedora   sudo dnf install vulkan-loader mesa-vulkan-drivers chromium chromedriver firefox\n  \
              Arch     sudo pacman -S vulkan-icd-loader vulkan-swrast chromium firefox",
         );

@@ -39,7 +39,7 @@ pub(crate) fn run(words: &[&str]) -> bool {
     match command(words).status() {
         Ok(status) => status.success(),
         Err(error) => {
-            complain(&format!("`{}` cannot be started: {error}", words[0]));
+            complain(&format!("error: can't start `{}`: {error}", words[0]));
             false
         }
     }
@@ -56,7 +56,7 @@ pub(crate) fn run_reading(mut command: Command, mut each: impl FnMut(&str)) -> b
     let mut child = match child {
         Ok(child) => child,
         Err(error) => {
-            complain(&format!("the program cannot be started: {error}"));
+            complain(&format!("error: can't start the program: {error}"));
             return false;
         }
     };

@@ -30,7 +30,7 @@ pub(crate) fn build() -> bool {
     let package = root().join("packages/npm");
     let [bindings, dist] = ["src/wasm", "dist"].map(|folder| package.join(folder));
     let Some(wasm) = target().map(|target| target.join(WASM).join("web/rullama_web.wasm")) else {
-        complain("the folder that cargo builds in cannot be found");
+        complain("error: can't find cargo's target folder");
         return false;
     };
     let [wasm, bindings_folder, package_folder] =
@@ -77,7 +77,7 @@ fn optimise(wasm: &Path) -> bool {
 pub(crate) fn clear(folder: &Path) -> bool {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            complain(&format!("{} cannot be removed: {error}", folder.display()));
+            complain(&format!("error: {} can't be deleted: {error}", folder.display()));
             false
         }
         _ => true,
@@ -100,7 +100,9 @@ pub(crate) fn copy(from: &Path, to: &Path) -> bool {
         Ok(())
     }
     let copied = files(from, to);
-    copied.inspect_err(|error| complain(&format!("{} cannot be copied: {error}", from.display()))).is_ok()
+    copied
+        .inspect_err(|error| complain(&format!("error: {} can't be copied: {error}", from.display())))
+        .is_ok()
 }
 
 /// Prints the size of the wasm file, which may not be too large.
@@ -110,12 +112,12 @@ fn report(wasm: &Path) -> bool {
                   { level: 9 }).length)";
     let compressed = output(&["node", "-e", script, &wasm.display().to_string()]);
     let Some(compressed) = compressed.and_then(|text| text.trim().parse::<u64>().ok()) else {
-        complain("the size of the wasm file cannot be measured");
+        complain("error: can't measure the size of the wasm file");
         return false;
     };
     say(&format!("wasm: {raw} bytes, {compressed} gzipped, of {MOST_BYTES} allowed"));
     if compressed > MOST_BYTES {
-        complain("the wasm file is too large");
+        complain("error: the wasm file is too large");
     }
     compressed <= MOST_BYTES
 }

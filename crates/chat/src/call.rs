@@ -135,7 +135,7 @@ mod tests {
         for arguments in ["{a:}", "{a:x}", "{:1}", "{a:1}}", "{a:[1}", "{a:1e999}", "{a:{b:Qx}}"] {
             let error = parse(&format!("call:f{arguments}")).unwrap_err();
             assert_eq!(error.code(), "chat.malformed_call");
-            assert!(error.to_string().starts_with("the arguments of the call of `f`"), "{error}");
+            assert!(error.to_string().starts_with("the arguments of the call to `f`"), "{error}");
         }
         let deep = format!("call:f{{a:{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(matches!(parse(&deep), Err(ChatError::CallArguments { .. })));

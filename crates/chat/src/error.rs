@@ -14,7 +14,7 @@ pub enum ChatError {
     },
 
     /// A field holds another kind of value than it must.
-    #[error("`{at}` is {found}; {expected} is needed")]
+    #[error("`{at}` is {found} (expected {expected})")]
     WrongType {
         /// Where it is in the request.
         at: String,
@@ -41,7 +41,7 @@ pub enum ChatError {
     },
 
     /// A request asks for a level of thinking that does not exist.
-    #[error("think level `{found}` does not exist; low, medium, high and max do")]
+    #[error("think level `{found}` does not exist (expected low, medium, high or max)")]
     UnknownThinkLevel {
         /// The level asked for.
         found: String,
@@ -60,7 +60,7 @@ pub enum ChatError {
     CallWithoutName,
 
     /// A tool call's arguments are not an object, and no repair made them one.
-    #[error("the arguments of the call of `{name}` cannot be read: {reason}")]
+    #[error("the arguments of the call to `{name}` are not valid: {reason}")]
     CallArguments {
         /// The tool called.
         name: String,

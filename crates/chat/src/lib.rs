@@ -16,7 +16,7 @@
 //! | `<\|"\|> … <\|"\|>` | a string within the three above; nothing in it is escaped |
 //!
 //! `<|think|>` at the head of the system turn asks for thinking. Small and large models differ in one thing:
-//! with thinking off, a large model's prompt ends with an empty thought ([`Variant`]).
+//! with thinking off, a large model's prompt ends with an empty thought ([`PromptStyle`]).
 //!
 //! # From messages to a prompt
 //!
@@ -25,14 +25,14 @@
 //! an engine can put soft tokens in their place.
 //!
 //! ```
-//! use rullama_chat::{Conversation, Message, Piece, Variant, render};
+//! use rullama_chat::{Conversation, Message, Piece, PromptStyle, render};
 //!
 //! let messages = [
 //!     Message::system("Be brief."),
 //!     Message { images: vec!["iVBORw0KGgo=".into()], ..Message::user("What is this?") },
 //! ];
 //! let conversation = Conversation { messages: &messages, tools: &[], think: false };
-//! let prompt = render(&conversation, Variant::Small)?;
+//! let prompt = render(&conversation, PromptStyle::Small)?;
 //!
 //! assert_eq!(
 //!     prompt.to_string(),
@@ -73,6 +73,7 @@ mod json;
 mod marks;
 mod message;
 mod prompt;
+mod prompt_style;
 mod render;
 mod repair;
 mod reply;
@@ -80,13 +81,12 @@ mod tags;
 mod think;
 mod tool;
 mod value;
-mod variant;
 
 pub use error::ChatError;
 pub use message::{Message, Role, parse_messages};
 pub use prompt::{MediaSource, Piece, Prompt};
+pub use prompt_style::PromptStyle;
 pub use render::{Conversation, render};
 pub use reply::{Delta, ReplyOptions, ReplyParser, ReplyParts};
 pub use think::Think;
 pub use tool::{FunctionCall, Tool, ToolCall, ToolFunction, parse_tools};
-pub use variant::Variant;

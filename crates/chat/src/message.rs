@@ -178,7 +178,7 @@ impl<'de> Deserialize<'de> for Message {
 ///
 /// ```
 /// let error = rullama_chat::parse_messages(r#"[{"role":"user","content":1}]"#).unwrap_err();
-/// assert_eq!(error.to_string(), "`messages[0].content` is a number; a string is needed");
+/// assert_eq!(error.to_string(), "`messages[0].content` is a number (expected a string)");
 /// assert_eq!(error.code(), "chat.wrong_type");
 /// ```
 pub fn parse_messages(text: &str) -> Result<Vec<Message>, ChatError> {

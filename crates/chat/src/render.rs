@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    ChatError, Message, Prompt, Role, Tool, ToolCall, Variant,
+    ChatError, Message, Prompt, PromptStyle, Role, Tool, ToolCall,
     declaration::write_declaration,
     json::check_depth,
     marks::{
@@ -35,7 +35,7 @@ pub struct Conversation<'a> {
 ///
 /// [`ChatError::TooDeep`] when a tool's schema or a call's arguments are nested more deeply than anything read
 /// from JSON text can be.
-pub fn render(conversation: &Conversation<'_>, variant: Variant) -> Result<Prompt, ChatError> {
+pub fn render(conversation: &Conversation<'_>, style: PromptStyle) -> Result<Prompt, ChatError> {
     let mut out = PromptWriter::default();
     out.push(BEGIN);
     let turns_from = write_system(&mut out, conversation)?;
@@ -46,7 +46,7 @@ pub fn render(conversation: &Conversation<'_>, variant: Variant) -> Result<Promp
         Ending::Closed => {
             out.push(TURN);
             out.push("model\n");
-            if variant == Variant::Large && !think {
+            if style == PromptStyle::Large && !think {
                 write_thought_mark(&mut out);
                 out.push(END_CHANNEL);
             }
@@ -242,14 +242,14 @@ mod tests {
         let tools =
             [Tool::function("f", "", Value::Object(Map::from_iter([("properties".into(), abyss())])))];
         let with_tools = Conversation { messages: &[], tools: &tools, think: false };
-        let error = render(&with_tools, Variant::Small).unwrap_err();
+        let error = render(&with_tools, PromptStyle::Small).unwrap_err();
         assert_eq!(error.to_string(), "the schema of tool `f` is nested more than 128 levels deep");
         std::mem::forget(tools);
 
         let call = ToolCall::new("f", Map::from_iter([("a".into(), abyss())]));
         let messages = [Message { tool_calls: vec![call], ..Message::assistant("") }];
         let with_call = Conversation { messages: &messages, tools: &[], think: false };
-        assert_eq!(render(&with_call, Variant::Small).unwrap_err().code(), "chat.too_deep");
+        assert_eq!(render(&with_call, PromptStyle::Small).unwrap_err().code(), "chat.too_deep");
         std::mem::forget(messages);
     }
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use rullama_chat::{
-    Conversation, Delta, Message, Piece, ReplyOptions, ReplyParser, ReplyParts, Role, Tool, ToolCall,
-    Variant, parse_messages, parse_tools, render,
+    Conversation, Delta, Message, Piece, PromptStyle, ReplyOptions, ReplyParser, ReplyParts, Role, Tool,
+    ToolCall, parse_messages, parse_tools, render,
 };
 use serde_json::{Map, Number, Value, json};
 
@@ -203,8 +203,8 @@ proptest! {
         think: bool,
         large: bool,
     ) {
-        let variant = if large { Variant::Large } else { Variant::Small };
-        let prompt = render(&Conversation { messages: &messages, tools: &tools, think }, variant).unwrap();
+        let style = if large { PromptStyle::Large } else { PromptStyle::Small };
+        let prompt = render(&Conversation { messages: &messages, tools: &tools, think }, style).unwrap();
         let text = prompt.to_string();
         prop_assert!(text.starts_with("<bos>"));
         prop_assert_eq!(text, prompt.pieces.iter().map(Piece::to_string).collect::<String>());
@@ -240,7 +240,7 @@ proptest! {
         let call = ToolCall::new(name.as_str(), arguments.clone());
         let messages = [Message { tool_calls: vec![call], ..Message::assistant("") }];
         let conversation = Conversation { messages: &messages, tools: &[], think: false };
-        let prompt = render(&conversation, Variant::Small).unwrap().to_string();
+        let prompt = render(&conversation, PromptStyle::Small).unwrap().to_string();
         let written = prompt.strip_prefix("<bos><|turn>model\n").unwrap();
 
         let mut parts = ReplyParts::default();

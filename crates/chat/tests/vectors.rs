@@ -1,7 +1,7 @@
 //! The shared test vectors: conversations with their prompts, and replies with their parts.
 
 use rullama_chat::{
-    Conversation, Message, Piece, ReplyOptions, ReplyParser, ReplyParts, Tool, ToolCall, Variant, render,
+    Conversation, Message, Piece, PromptStyle, ReplyOptions, ReplyParser, ReplyParts, Tool, ToolCall, render,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -24,13 +24,13 @@ struct PromptCase {
 
 impl PromptCase {
     fn check(&self) {
-        let variant = match self.variant.as_str() {
-            "small" => Variant::Small,
-            "large" => Variant::Large,
+        let style = match self.variant.as_str() {
+            "small" => PromptStyle::Small,
+            "large" => PromptStyle::Large,
             other => panic!("{}: variant {other}", self.name),
         };
         let conversation = Conversation { messages: &self.messages, tools: &self.tools, think: self.think };
-        let prompt = render(&conversation, variant).expect("the vectors are not deep");
+        let prompt = render(&conversation, style).expect("the vectors are not deep");
         assert_eq!(prompt.to_string(), self.prompt, "{}", self.name);
 
         let tags = self.prompt.matches("[img-").count();
@@ -136,7 +136,7 @@ fn a_reply_renders_back_to_what_the_model_wrote() {
     let tools = [Tool::function("bash", "Run", serde_json::json!({"type": "object"}))];
     let question = Message::user("List files");
     let asked = Conversation { messages: std::slice::from_ref(&question), tools: &tools, think: true };
-    let prompt = render(&asked, Variant::Small).unwrap();
+    let prompt = render(&asked, PromptStyle::Small).unwrap();
     let written =
         "<|channel>thought\nLook.\n<channel|><|tool_call>call:bash{command:<|\"|>ls<|\"|>}<tool_call|>";
 
@@ -147,7 +147,7 @@ fn a_reply_renders_back_to_what_the_model_wrote() {
     let messages = [question, parts.into_message(), Message::tool("bash", "a.txt")];
     let answered = Conversation { messages: &messages, tools: &tools, think: true };
 
-    let next = render(&answered, Variant::Small).unwrap();
+    let next = render(&answered, PromptStyle::Small).unwrap();
     assert!(next.to_string().starts_with(&format!("{prompt}{written}")));
     assert!(next.thought_open);
 }

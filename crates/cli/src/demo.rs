@@ -1,41 +1,72 @@
-//! The demo model: a small one that comes with rullama, so that something answers before anything is downloaded.
+//! The demo model: a small model inside the program, so that rullama answers before anything is downloaded.
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 
-use crate::{failure::Failure, output, program};
+use rullama_gguf::{MemorySource, Model, open_path};
 
-/// What it is called where a command takes a model, unless a file or a model of the store is called so.
+use crate::{embedded, failure::Failure, output, program};
+
+/// Its name on the command line, unless a file or a model of the store has the same name.
 const NAME: &str = "demo";
 
-/// Its place in the project, and beside a program that was installed.
+/// Where another model can lie, beside the program, to be used in place of the embedded one.
 const FILE: &str = "models/demo.gguf";
 
-/// Whether `text` is its name. As in the store, capitals make no difference.
+/// Where the demo model comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Demo {
+    /// A file beside the program.
+    File(PathBuf),
+    /// The bytes inside the program.
+    Embedded(&'static [u8]),
+}
+
+/// Whether `text` names the demo model. As in the store, case does not matter.
 pub(crate) fn is_called(text: &str) -> bool {
     text.eq_ignore_ascii_case(NAME)
 }
 
-/// Says on standard error what answers where no model is named.
+/// Says on standard error that the demo model answers, because no model was named.
 pub(crate) fn announce() {
     output::note(
-        "note: no model is named, so this is the demo model, which is for trying rullama out: it answers questions \
-         about rullama, does sums with small numbers and knows little else",
+        "note: no model given, so this is the demo model. It knows rullama, small sums and little else; \
+         `rullama list` shows your models",
     );
 }
 
-/// Its file: beside the program, or in the checkout that the program was built from.
-pub(crate) fn find() -> Result<PathBuf, Failure> {
-    find_in(program::folder().into_iter().chain(program::checkout()))
+/// The demo model: the file beside the program, or else the one inside it.
+pub(crate) fn find() -> Result<Demo, Failure> {
+    find_in(program::folder(), embedded::DEMO)
 }
 
-fn find_in(folders: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Failure> {
-    let missing = || {
-        Failure::new(format!(
-            "the demo model is missing: there is no {FILE} beside the program or in the checkout it was built from"
-        ))
-        .hint("give a model: the path of a GGUF file, or a name that `rullama models` lists")
-    };
-    folders.map(|folder| folder.join(FILE)).find(|path| path.is_file()).ok_or_else(missing)
+fn find_in(folder: Option<PathBuf>, embedded: Option<&'static [u8]>) -> Result<Demo, Failure> {
+    if let Some(path) = folder.map(|folder| folder.join(FILE)).filter(|path| path.is_file()) {
+        return Ok(Demo::File(path));
+    }
+    embedded.map(Demo::Embedded).ok_or_else(|| {
+        Failure::new(format!("this build of rullama has no demo model: {FILE} was missing when it was built"))
+            .hint("name a model: the path of a GGUF file, or a name that `rullama list` shows")
+    })
+}
+
+impl Demo {
+    /// What a list of files calls it.
+    pub(crate) fn file_name(&self) -> Cow<'_, str> {
+        match self {
+            Self::File(path) => path.file_name().unwrap_or_default().to_string_lossy(),
+            Self::Embedded(_) => Cow::Borrowed("demo.gguf"),
+        }
+    }
+
+    /// Reads its header.
+    pub(crate) async fn open(&self) -> Result<Model, Failure> {
+        Ok(match self {
+            Self::File(path) => open_path(path).await?,
+            Self::Embedded(bytes) => {
+                Model::open(Box::new(MemorySource::named("the demo model", *bytes))).await?
+            }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -43,18 +74,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_file_counts_and_a_missing_one_is_told() {
-        let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
-        let find = || find_in(folders.iter().map(|folder| folder.path().to_owned()));
-        let said = find().unwrap_err().to_string();
-        assert!(said.starts_with("error: the demo model is missing: "), "{said}");
-        assert!(said.contains("models/demo.gguf") && said.contains("\nhint: give a model: "), "{said}");
+    fn a_file_beside_the_program_replaces_the_embedded_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let find = |embedded| find_in(Some(folder.path().to_owned()), embedded);
+        let said = find(None).unwrap_err().to_string();
+        assert!(said.starts_with("error: this build of rullama has no demo model: "), "{said}");
+        assert!(said.contains("\nhint: name a model: "), "{said}");
+        assert_eq!(find(Some(b"GGUF")).unwrap(), Demo::Embedded(b"GGUF"));
 
-        for folder in folders[1..].iter().rev() {
-            let file = folder.path().join(FILE);
-            std::fs::create_dir(file.parent().unwrap()).unwrap();
-            std::fs::write(&file, "").unwrap();
-            assert_eq!(find().unwrap(), file);
-        }
+        let file = folder.path().join(FILE);
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(find(Some(b"GGUF")).unwrap(), Demo::File(file.clone()));
+        assert_eq!(find(None).unwrap(), Demo::File(file));
     }
 }

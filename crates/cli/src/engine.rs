@@ -8,26 +8,25 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rullama_engine::{Engine, GenerateOptions, KvFormat, LoadOptions, Session};
+use rullama_engine::{CacheFormat, Engine, GenerateOptions, LoadOptions, Session};
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, Residency};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    arguments::{BackendChoice, KvChoice, LoadArguments, MemoryArguments, SamplingArguments},
+    arguments::{BackendChoice, LoadArguments, MemoryArguments, SamplingArguments},
     failure::Failure,
     model::{self, Opened},
     output,
 };
 
-/// Makes an opened model ready to run. Its own options may say how large its context is, unless the command line
-/// does.
+/// Makes an opened model ready to run. The context length is the command line's, or else the model's own default.
 pub(crate) async fn load(
     opened: Opened,
     backend: Option<BackendChoice>,
     arguments: &LoadArguments,
     own_context: Option<u32>,
 ) -> Result<Engine, Failure> {
-    let mut options = LoadOptions::default().prompts(opened.prompt_variant());
+    let mut options = LoadOptions::default().prompts(opened.prompt_style()?);
     options.context = arguments.context.or(own_context);
     opened.check(options.context)?;
     let gpu = choose_gpu(backend, &opened).await?;
@@ -45,8 +44,8 @@ pub(crate) async fn load(
     }
 }
 
-/// The GPU, unless the CPU is to compute: if that was asked for, or if nothing was, there is no real GPU, and the demo
-/// model is small enough to do without.
+/// Opens the GPU, or returns `None` to run on the CPU: if --backend says so, or if it is not given and there is no GPU. A
+/// GPU that is emulated in software is used only for models other than the demo model, which is faster on the CPU.
 pub(crate) async fn choose_gpu(
     backend: Option<BackendChoice>,
     opened: &Opened,
@@ -54,53 +53,50 @@ pub(crate) async fn choose_gpu(
     if backend == Some(BackendChoice::Cpu) {
         return Ok(None);
     }
-    let without = backend.is_none() && opened.is_demo;
     let gpu = match Gpu::open(&GpuOptions::default()).await {
-        Err(GpuError::NoAdapter { .. }) if without => None,
-        gpu => Some(gpu?),
+        Err(GpuError::NoAdapter { .. }) if backend.is_none() => {
+            output::note("note: no GPU found, so rullama uses the CPU, which is slow for large models");
+            return Ok(None);
+        }
+        gpu => gpu?,
     };
-    let program =
-        gpu.as_ref().map(Gpu::profile).filter(|profile| profile.software).map(|profile| &profile.name);
-    match (&gpu, program) {
-        (None, _) => output::note("note: no GPU was found, so the CPU computes"),
-        (_, Some(name)) if without => {
-            output::note(format_args!(
-                "note: the GPU is a program ({name}), so the CPU computes, which is faster"
-            ));
-        }
-        (_, Some(name)) => {
-            output::note(format_args!(
-                "note: the GPU is a program ({name}), which is slow; --backend cpu may be faster"
-            ));
-        }
-        _ => (),
+    if !gpu.profile().software {
+        return Ok(Some(gpu));
     }
-    let is_real = program.is_none();
-    Ok(gpu.filter(|_| is_real || !without))
+    let name = &gpu.profile().name;
+    if backend.is_none() && opened.is_demo {
+        output::note(format_args!(
+            "note: this GPU ({name}) is emulated in software, so rullama uses the CPU (choose with --backend)"
+        ));
+        return Ok(None);
+    }
+    output::note(format_args!(
+        "note: this GPU ({name}) is emulated in software and slow; --backend cpu may be faster"
+    ));
+    Ok(Some(gpu))
 }
 
-/// Opens the GPU for a command that is about nothing else, and says so where there is none.
+/// Opens the GPU for a command that can't do without it. `why` is the reason, for the hint.
 pub(crate) async fn open_gpu(why: &str) -> Result<Gpu, Failure> {
-    let failed = |error| Failure::from(error).hint(format!("{why}; install a driver for Vulkan"));
+    let failed = |error| Failure::from(error).hint(format!("{why}; install a Vulkan driver for your GPU"));
     Gpu::open(&GpuOptions::default()).await.map_err(failed)
 }
 
 impl MemoryArguments {
-    /// Says to `options` what the command line says, or leaves open.
+    /// Sets the options that the command line gives.
     pub(crate) fn apply(&self, options: &mut LoadOptions, backend: BackendChoice) {
         const MIB: u64 = 1 << 20;
         options.weight_memory = self.weight_memory.saturating_mul(MIB);
         options.gpu_memory = self.gpu_memory.map(|memory| memory.saturating_mul(MIB));
         options.residency = self.residency;
-        options.kv = match (self.kv, backend) {
-            (Some(KvChoice::F32), _) | (None, BackendChoice::Cpu) => KvFormat::F32,
-            (Some(KvChoice::F16), _) | (None, BackendChoice::Gpu) => KvFormat::F16,
-            (Some(KvChoice::Q8), _) => KvFormat::Q8,
-        };
+        options.kv = self.kv.unwrap_or(match backend {
+            BackendChoice::Cpu => CacheFormat::F32,
+            BackendChoice::Gpu => CacheFormat::F16,
+        });
     }
 }
 
-/// Uploads an opened model, with a bar that shows how far it has got, and says what is not as one would expect.
+/// Uploads an opened model to the GPU with a progress bar, and notes anything unexpected.
 pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> Result<Engine, Failure> {
     let bar = model::progress(&opened.name, 0);
     let mut progress = |done, all| {
@@ -116,7 +112,7 @@ pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> 
         let unasked = model.residency() != Residency::Gpu && options.residency.is_none();
         if unasked {
             output::note(format_args!(
-                "note: {}, because the GPU has no room for all of them",
+                "note: the model does not fit in GPU memory, so {}",
                 streamed(model.residency())
             ));
         }
@@ -127,7 +123,7 @@ pub(crate) async fn load_on(gpu: Gpu, opened: Opened, options: &LoadOptions) -> 
     Ok(engine)
 }
 
-/// Says what is not as expected in the model's file.
+/// Prints warnings about the model's file.
 fn report_warnings(engine: &Engine) {
     const MOST: usize = 8;
     let warnings = engine.warnings();
@@ -135,19 +131,22 @@ fn report_warnings(engine: &Engine) {
         output::note(format_args!("warning: {warning}"));
     }
     if warnings.len() > MOST {
-        output::note(format_args!("warning: {} more, which `rullama inspect` lists", warnings.len() - MOST));
+        output::note(format_args!(
+            "warning: {} more warnings; `rullama inspect` lists all of them",
+            warnings.len() - MOST
+        ));
     }
 }
 
 fn streamed(residency: Residency) -> &'static str {
     match residency {
-        Residency::Gpu => "all weights are on the GPU",
-        Residency::Rows => "embedding tables stay in the file and are read by rows",
+        Residency::Gpu => "all weights stay on the GPU",
+        Residency::Rows => "embedding tables stay in the file and are read row by row",
         Residency::Paged => "experts stay in the file and are read when they are needed",
     }
 }
 
-/// Says which formats of the file the GPU has no kernels for, and what their tensors became.
+/// Notes which tensors were converted because the GPU has no kernels for their format.
 fn report_conversions(model: &GpuModel) {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for conversion in model.conversions() {
@@ -155,26 +154,27 @@ fn report_conversions(model: &GpuModel) {
     }
     for ((from, to), count) in counts {
         let tensors = if count == 1 { "tensor" } else { "tensors" };
-        output::note(format_args!("note: {count} {tensors} of format {from} became {to} on the GPU"));
+        output::note(format_args!("note: {count} {tensors} converted from {from} to {to} for the GPU"));
     }
 }
 
-/// The options of a reply: the model's own, overlaid by those of the command line.
+/// The options of a reply: the model's defaults, changed by the command line.
 pub(crate) fn options(opened: &Opened, arguments: &SamplingArguments) -> Result<GenerateOptions, Failure> {
     let mut options = GenerateOptions::default();
     if let Some(stored) = &opened.stored {
         let unusable = |error| {
-            Failure::new(format!("the defaults of `{}` cannot be used", stored.name)).caused_by(error)
+            Failure::new(format!("the default parameters of `{}` can't be used", stored.name))
+                .caused_by(error)
         };
         for warning in options.apply(&stored.params).map_err(unusable)? {
-            output::note(format_args!("warning: a default of `{}`: {warning}", stored.name));
+            output::note(format_args!("warning: in the default parameters of `{}`, {warning}", stored.name));
         }
     }
     options.apply(&given(arguments)).map_err(|error| Failure::from(error).usage())?;
     Ok(options)
 }
 
-/// What was given on the command line, in the words of Ollama's options.
+/// The options of the command line, by Ollama's names.
 fn given(arguments: &SamplingArguments) -> Map<String, Value> {
     let SamplingArguments {
         max_tokens,
@@ -215,14 +215,14 @@ pub(crate) fn session(engine: &Engine) -> Result<Session, Failure> {
             if progress.done == 1 {
                 started.set(Instant::now());
             }
-            // Shown only where a person would wonder.
+            // Steps that take less than a second need no progress.
             if progress.done == progress.all {
                 bar.finish_and_clear();
                 bar.set_draw_target(ProgressDrawTarget::hidden());
             } else if started.get().elapsed() > Duration::from_secs(1) {
                 bar.set_draw_target(ProgressDrawTarget::stderr());
                 bar.set_message(format!(
-                    "{} token(s): {} of {} operations",
+                    "{} tokens: operation {} of {}",
                     progress.rows, progress.done, progress.all
                 ));
                 bar.tick();
@@ -237,13 +237,13 @@ pub(crate) fn milliseconds(since: Duration) -> f64 {
     (since.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// A clock that tells the seconds since it was made.
+/// A clock that gives the seconds since it was made.
 pub(crate) fn clock() -> impl Fn() -> f64 {
     let started = Instant::now();
     move || started.elapsed().as_secs_f64()
 }
 
-/// A clock that tells the time since it was last asked.
+/// A clock that gives the time since the previous lap.
 pub(crate) struct Laps(Instant);
 
 impl Laps {

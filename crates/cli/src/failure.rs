@@ -1,4 +1,4 @@
-//! What a user sees when something goes wrong: facts from the libraries, and a hint.
+//! What the user sees when a command fails: the facts, from the libraries, and a hint what to do.
 
 use std::{error::Error, fmt, io};
 
@@ -16,9 +16,9 @@ pub(crate) struct Failure {
     message: String,
     cause: Option<Box<dyn Error + Send + Sync>>,
     hint: Option<String>,
-    /// What can be done besides, where the command has `--backend`.
+    /// A second hint, for commands that have `--backend`.
     backend_hint: Option<&'static str>,
-    /// The library's own short name for it; empty for failures of this program.
+    /// The library's code for the error; empty for failures of this program.
     code: &'static str,
     status: u8,
 }
@@ -33,30 +33,30 @@ impl Failure {
         self
     }
 
-    /// Says what to do, in place of what was said before.
+    /// Sets the hint, and drops the ones before.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         (self.hint, self.backend_hint) = (Some(hint.into()), None);
         self
     }
 
-    /// Says nothing about `--backend`, which not every command has.
+    /// Drops the hint about `--backend`, for commands that do not have it.
     pub(crate) fn without_backend(mut self) -> Self {
         self.backend_hint = None;
         self
     }
 
-    /// What went wrong, without causes and hints.
+    /// The message, without causes and hints.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the reader of our output went away, as `head` does. That is no failure.
+    /// Whether the reader of our output went away, as `head` does. That is not an error.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         let cause = self.cause.as_deref().and_then(|cause| cause.downcast_ref::<io::Error>());
         cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// Makes it a failure of the command line itself rather than of what it names.
+    /// Makes this an error of the command line, with exit status 2.
     pub(crate) fn usage(mut self) -> Self {
         self.status = 2;
         self
@@ -67,44 +67,44 @@ impl Failure {
         self.status
     }
 
-    /// A failure from a library's error, with what to do about it.
+    /// A failure from a library's error, with a hint.
     fn of(error: impl Error + 'static, hint: Option<String>) -> Self {
         Self { hint, ..Self::new(error_chain(&error)) }
     }
 
-    /// A failure of the GPU, with what to do about it.
+    /// A failure of a step, with the hints for its code.
     fn of_step(error: impl Error + 'static, code: &'static str) -> Self {
         let (hint, backend_hint) = step_hints(code);
         Self { backend_hint, code, ..Self::of(error, hint.map(str::to_owned)) }
     }
 
-    /// Gives advice in the words of `bench`, where the context follows from what is measured unless it is given.
+    /// Replaces the hint by one for `bench`, where the context length follows from what is measured unless it is given.
     pub(crate) fn of_measuring(self, context_given: bool, memory_given: bool) -> Self {
         let hint = match (self.code.split_once('.'), context_given) {
             (Some(("context", "overflow")), true) => {
-                "leave out --context, and it is as large as it has to be; or give a larger one"
+                "leave out --context to use as much as needed, or give a larger one"
             }
-            (Some(("context", _)), false) => "give a smaller --depth, --prompt or --generate",
-            // Where not even the shortest context fits, all that is measured could be shorter in vain.
+            (Some(("context", _)), false) => "use a smaller --depth, --prompt or --generate",
+            // If not even the shortest context fits, measuring less would not help.
             (Some(("memory", _)), _) if self.hint.as_deref() == Some(MORE_MEMORY) => return self,
             (Some(("memory", _)), false) if memory_given => {
-                "a larger --gpu-memory, a smaller --depth or --kv q8 makes it fit"
+                "use a larger --gpu-memory, a smaller --depth, or --kv q8"
             }
-            (Some(("memory", _)), false) => "a smaller --depth or --kv q8 needs less memory",
+            (Some(("memory", _)), false) => "use a smaller --depth, or --kv q8",
             _ => return self,
         };
         Self { hint: Some(hint.to_owned()), ..self }
     }
 
-    /// Gives advice in the words of `parity`, where the context follows from what is compared.
+    /// Replaces the hint by one for `parity`, where the context length follows from what is compared.
     pub(crate) fn of_comparing(self, memory_given: bool) -> Self {
         let hint = match self.code.split_once('.') {
-            Some(("context", _)) => "give a smaller --max-tokens, or shorter --prompts",
+            Some(("context", _)) => "use a smaller --max-tokens, or shorter --prompts",
             Some(("memory", _)) if self.hint.as_deref() == Some(MORE_MEMORY) => return self,
             Some(("memory", _)) if memory_given => {
-                "a larger --gpu-memory, a smaller --max-tokens, shorter --prompts or --kv q8 makes it fit"
+                "use a larger --gpu-memory, a smaller --max-tokens, shorter --prompts, or --kv q8"
             }
-            Some(("memory", _)) => "a smaller --max-tokens, shorter --prompts or --kv q8 needs less memory",
+            Some(("memory", _)) => "use a smaller --max-tokens, shorter --prompts, or --kv q8",
             _ => return self,
         };
         Self { hint: Some(hint.to_owned()), ..self }
@@ -117,20 +117,20 @@ impl fmt::Display for Failure {
         if let Some(cause) = &self.cause {
             message = format!("{message}: {}", error_chain(cause.as_ref()));
         }
-        // Indented, so that a name with a line feed in it cannot begin a line of its own, such as a false hint.
+        // Indented, so that a file name with a line feed in it can't look like a hint of ours.
         writeln!(f, "error: {}", message.replace('\n', "\n       "))?;
         let hints: Vec<&str> = self.hint.as_deref().into_iter().chain(self.backend_hint).collect();
         if !hints.is_empty() {
-            writeln!(f, "\nhint: {}", hints.join("; "))?;
+            writeln!(f, "\nhint: {}", hints.join(", "))?;
         }
         Ok(())
     }
 }
 
-/// Only standard output is written without a file name at hand.
+/// Every other file is written with its name at hand, so this is standard output.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::new("the output cannot be written").caused_by(error)
+        Self::new("can't write to standard output").caused_by(error)
     }
 }
 
@@ -146,9 +146,10 @@ impl From<ModelError> for Failure {
         let hint = match &error {
             ModelError::Header { source, .. } => header_hint(source),
             ModelError::Source(error) => source_hint(error),
-            ModelError::PartCount { .. } => {
-                Some("give the path of one part; the others are found beside it by their names".to_owned())
-            }
+            ModelError::PartCount { .. } => Some(
+                "give the path of one part; rullama finds the others in the same folder by their names"
+                    .to_owned(),
+            ),
             _ => None,
         };
         Self::of(error, hint)
@@ -184,7 +185,7 @@ impl From<ConvertError> for Failure {
 
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
-        Self::of(error, Some("`rullama generate --help` describes the options".to_owned()))
+        Self::of(error, Some("`rullama generate --help` lists the options and their ranges".to_owned()))
     }
 }
 
@@ -192,10 +193,10 @@ impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Self {
         match &error {
             GpuError::NoAdapter { reason } => {
-                // What was left out of this program is of no interest on this machine.
+                // The reason also lists backends that this build does not have. Users can't do anything about those.
                 let said: Vec<&str> =
                     reason.split([',', ';']).filter(|part| !part.ends_with("not compiled in")).collect();
-                let message = format!("no GPU adapter was found: {}", said.join(";"));
+                let message = format!("no GPU found: {}", said.join(";").trim());
                 Self { backend_hint: Some(NO_GPU_BACKEND_HINT), ..Self::new(message).hint(NO_GPU_HINT) }
             }
             GpuError::NoDevice { .. } => Self {
@@ -210,9 +211,9 @@ impl From<GpuError> for Failure {
     }
 }
 
-/// What to do without a GPU.
-const NO_GPU_HINT: &str = "install a driver for Vulkan";
-const NO_GPU_BACKEND_HINT: &str = "--backend cpu needs none, and is exact and slow";
+/// What to do if there is no GPU.
+const NO_GPU_HINT: &str = "install a Vulkan driver for your GPU";
+const NO_GPU_BACKEND_HINT: &str = "or use --backend cpu, which is slow";
 
 impl From<GemmaError> for Failure {
     fn from(error: GemmaError) -> Self {
@@ -224,14 +225,18 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let hint = match &error {
             EngineError::ContextOverflow { .. } => Some(
-                "shorten the prompt or begin anew (/clear in a chat), or give a larger --context".to_owned(),
+                "shorten the prompt, start over (/clear in a chat), or use a larger --context".to_owned(),
             ),
-            EngineError::ContextTooLarge { most, .. } => Some(format!("--context {most} is the most")),
-            EngineError::Model(_) => Some("`rullama inspect` shows what the file holds".to_owned()),
+            EngineError::ContextTooLarge { most, .. } => Some(format!("use --context {most} or less")),
+            EngineError::Model(_) => Some("`rullama inspect` shows the contents of the file".to_owned()),
             EngineError::Tokenizer(error) => Some(tokenizer_hint(error)),
             EngineError::Chat(_) => Some(CHAT_HINT.to_owned()),
             EngineError::Step { code, .. } if code.starts_with("input.") => {
-                Some("`rullama tokenize` shows the ids of a text".to_owned())
+                Some("`rullama tokenize` shows valid token ids".to_owned())
+            }
+            EngineError::DeviceLost(_) => {
+                let code = error.code();
+                return Self::of_step(error, code);
             }
             EngineError::Step { code, source } => {
                 let (code, hint) = (*code, source.downcast_ref().and_then(budget_hint));
@@ -245,62 +250,59 @@ impl From<EngineError> for Failure {
     }
 }
 
-/// What to do where no context fits.
-const MORE_MEMORY: &str = "give a larger --gpu-memory";
+/// What to do if no context fits.
+const MORE_MEMORY: &str = "use a larger --gpu-memory";
 
-/// What makes a model fit that does not: only `--gpu-memory` bounds the memory beforehand.
+/// How to make a model fit.
 fn budget_hint(error: &GpuError) -> Option<String> {
     match error {
         GpuError::OutOfBudget { bound: Bound::Memory { .. }, largest_context: None, .. } => {
             Some(MORE_MEMORY.to_owned())
         }
-        GpuError::OutOfBudget { bound: Bound::Memory { .. }, largest_context: Some(most), .. } => Some(
-            format!("give a larger --gpu-memory, or --context {most}; --kv q8 needs less memory as well"),
-        ),
+        GpuError::OutOfBudget { bound: Bound::Memory { .. }, largest_context: Some(most), .. } => {
+            Some(format!("use a larger --gpu-memory, --context {most} or less, or --kv q8"))
+        }
         GpuError::OutOfBudget { largest_context: Some(most), .. } => {
-            Some(format!("give --context {most}; --kv q8 needs less memory as well"))
+            Some(format!("use --context {most} or less, or --kv q8"))
         }
         _ => None,
     }
 }
 
-/// What to do about a step that failed, by the code of the backend's error; and besides, where there is `--backend`.
+/// The hint for a step that failed, by the code of the backend's error, and the hint for commands with `--backend`.
 fn step_hints(code: &str) -> (Option<&'static str>, Option<&'static str>) {
-    const NO_GPU: Option<&str> = Some("--backend cpu needs no GPU");
+    const NO_GPU: Option<&str> = Some("or use --backend cpu");
     match code.split_once('.').unwrap_or((code, "")) {
-        ("memory", _) => (Some("a smaller --context or --kv q8 needs less memory"), NO_GPU),
+        ("memory", _) => (Some("use a smaller --context, or --kv q8"), NO_GPU),
         ("device", _) => (Some("try again"), NO_GPU),
-        ("context", _) => (Some("give a larger --context"), None),
-        ("model", "unsupported") => (None, Some("--backend cpu runs every model")),
-        ("sample", _) => (Some("`rullama parity` compares the GPU with the CPU"), NO_GPU),
+        ("context", _) => (Some("use a larger --context"), None),
+        ("model", "unsupported") => (None, Some("use --backend cpu, which runs every model")),
+        ("sample", _) => (Some("check the GPU with `rullama parity`"), NO_GPU),
         _ => (Some("the file may be damaged; download or copy it again"), None),
     }
 }
 
-/// How messages and tools are written.
+/// The format of messages.
 pub(crate) const CHAT_HINT: &str =
-    r#"messages are written as in Ollama's /api/chat: [{"role": "user", "content": "…"}]"#;
+    r#"write messages as for Ollama's /api/chat: [{"role": "user", "content": "…"}]"#;
 
 fn tokenizer_hint(error: &TokenizerError) -> String {
     match error {
-        TokenizerError::UnknownId { .. } => "`rullama tokenize` shows the ids of a text".to_owned(),
-        _ => {
-            "only Gemma 4 files with their tokenizer can be used; `rullama inspect` shows what is in the file"
-                .to_owned()
-        }
+        TokenizerError::UnknownId { .. } => "`rullama tokenize` shows valid token ids".to_owned(),
+        _ => "rullama runs Gemma 4 models; `rullama inspect` shows the contents of the file".to_owned(),
     }
 }
 
 fn source_hint(error: &SourceError) -> Option<String> {
     Some(match error {
         SourceError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            "check the path; `rullama models` lists what the Ollama store holds".to_owned()
+            "check the path; `rullama list` shows the models of the Ollama store".to_owned()
         }
         SourceError::RangeIgnored { .. } => "download the file and give its path instead".to_owned(),
-        SourceError::Connection { .. } => "check the network and try again".to_owned(),
-        SourceError::Status { status: 404 | 410, .. } => "check the address".to_owned(),
+        SourceError::Connection { .. } => "check your network connection and try again".to_owned(),
+        SourceError::Status { status: 404 | 410, .. } => "check the URL".to_owned(),
         SourceError::Status { status: 401 | 403, .. } => {
-            "the server wants you to log in; download the file and give its path instead".to_owned()
+            "the server requires a login; download the file and give its path instead".to_owned()
         }
         _ => return None,
     })
@@ -317,14 +319,16 @@ fn header_hint(error: &HeaderError) -> Option<String> {
         | HeaderError::TensorCount { .. } => {
             "the file is incomplete or damaged; download or copy it again".to_owned()
         }
-        HeaderError::BigEndian => "convert the model again for little-endian machines".to_owned(),
+        HeaderError::BigEndian => "convert the model again as a little-endian file".to_owned(),
         HeaderError::RemovedFormat { .. } | HeaderError::UnsupportedVersion { found: 1 } => {
-            "the file is of an old kind; convert the model again with a current llama.cpp".to_owned()
+            "the file is in an old format; convert the model again with a current llama.cpp".to_owned()
         }
         HeaderError::UnknownFormat { .. } | HeaderError::UnsupportedVersion { .. } => {
             "the file may need a newer rullama".to_owned()
         }
-        HeaderError::NotGguf { .. } => "only GGUF files can be read".to_owned(),
+        HeaderError::NotGguf { .. } => {
+            "rullama reads GGUF files; `rullama convert` makes one from a Hugging Face checkpoint".to_owned()
+        }
         _ => return None,
     })
 }
@@ -332,33 +336,35 @@ fn header_hint(error: &HeaderError) -> Option<String> {
 fn convert_hint(error: &ConvertError) -> Option<&'static str> {
     Some(match error {
         ConvertError::MissingFile { .. } => {
-            "give the folder that was downloaded from Hugging Face, with config.json, tokenizer.json and all files of weights"
+            "give a folder downloaded from Hugging Face, with config.json, tokenizer.json and all safetensors files"
         }
         ConvertError::Json { .. } | ConvertError::TooLarge { .. } => "download the file again",
         ConvertError::WrongLength { .. } | ConvertError::Safetensors { .. } => {
             "the file is incomplete or damaged; download it again"
         }
-        ConvertError::RepeatedTensor { .. } => "keep the files of one checkpoint only in the folder",
-        ConvertError::Architecture { .. } => "only Gemma 4 models can be converted",
+        ConvertError::RepeatedTensor { .. } => "the folder must contain only one checkpoint",
+        ConvertError::Architecture { .. } => "rullama converts Gemma 4 models only",
         ConvertError::Quantised { .. } => {
-            "convert the checkpoint that it was made from; --format quantises on the way"
+            "convert the original checkpoint; --format chooses the quantization"
         }
         ConvertError::MissingTensor { name } | ConvertError::UnknownTensor { name, .. }
             if ["vision", "audio"].iter().any(|tower| name.contains(tower)) =>
         {
-            "--text-only converts without what makes soft tokens of images and sound"
+            "use --text-only to convert without the vision and audio towers"
         }
         ConvertError::MissingTensor { .. } => {
-            "all files of weights that the index names must be in the folder"
+            "all safetensors files that the index names must be in the folder"
         }
         ConvertError::UnknownTensor { .. } => {
-            "merge adapters into the model first; other changes to its structure cannot be converted"
+            "merge adapters into the model first; other structural changes can't be converted"
         }
         ConvertError::WrongShape { .. } | ConvertError::TokenId { .. } | ConvertError::Tokenizer { .. } => {
-            "config.json, the tokenizer and the weights must be of one checkpoint"
+            "config.json, the tokenizer and the weights must belong to the same checkpoint"
         }
         ConvertError::WrongType { .. } => "save the model in bfloat16, float16 or float32",
-        ConvertError::UnusedRule { .. } => "`rullama inspect --tensors` lists the names of a converted file",
+        ConvertError::UnusedRule { .. } => {
+            "`rullama inspect --tensors` lists the tensor names of a converted file"
+        }
         _ => return None,
     })
 }
@@ -366,27 +372,28 @@ fn convert_hint(error: &ConvertError) -> Option<&'static str> {
 fn store_hint(error: &StoreError) -> Option<String> {
     Some(match error {
         StoreError::ModelNotFound { name, .. } => {
-            format!("`ollama pull {name}` downloads it; `rullama models` lists what is there")
+            format!("download it with `ollama pull {name}`; `rullama list` shows the models you have")
         }
         StoreError::NoStore { .. } => {
-            "set OLLAMA_MODELS to the folder that holds `manifests` and `blobs`, or give the path of a GGUF file, or `demo`"
+            "install Ollama and download a model, or give the path of a GGUF file; if your models are somewhere else, set OLLAMA_MODELS to that folder"
                 .to_owned()
         }
         StoreError::MissingBlob { name, .. } | StoreError::WrongSize { name, .. } => {
-            format!("`ollama pull {name}` downloads what is missing")
+            format!("download it again with `ollama pull {name}`")
         }
         StoreError::WrongDigest { path, .. } => {
-            format!("delete `{}` and pull the model again", path.display())
+            format!("delete `{}` and download the model again with `ollama pull`", path.display())
         }
         StoreError::Damaged { path, .. } => {
-            format!("delete `{}` and pull the model again with `ollama pull`", path.display())
+            format!("delete `{}` and download the model again with `ollama pull`", path.display())
         }
-        StoreError::NoWeights { .. } => "pull a GGUF variant of the model, such as one ending in q4_K_M".to_owned(),
-        StoreError::Remote { .. } => "pull a variant without `cloud` in its name".to_owned(),
+        StoreError::NoWeights { .. } => "download a GGUF variant of the model, such as one whose tag ends in q4_K_M".to_owned(),
+        StoreError::Remote { .. } => "download a variant without `cloud` in its name".to_owned(),
         StoreError::InvalidName { .. } => {
-            "a model is a path to a GGUF file, or a name such as gemma4:e2b".to_owned()
+            "give the path of a GGUF file, or a name such as gemma4:e2b".to_owned()
         }
-        StoreError::Io { .. } => "check that you may read the store".to_owned(),
+        StoreError::Io { .. } => "check that you have permission to read the Ollama store".to_owned(),
+        StoreError::Delete { .. } => "check that you have permission to change the Ollama store".to_owned(),
         _ => return None,
     })
 }

@@ -8,17 +8,18 @@
 mod arguments;
 mod commands;
 mod demo;
+mod embedded;
 mod engine;
 mod failure;
 mod family;
 mod model;
-mod moment;
-mod new_file;
 mod output;
 mod program;
 mod request;
+mod runtime_folder;
 mod server;
 mod signals;
+mod whole_file;
 mod writer;
 
 use std::{borrow::Cow, io, process::ExitCode};
@@ -32,11 +33,14 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(reply) => return explain(&reply),
     };
-    // One thread: the libraries' futures are not `Send`, and a command waits for one thing at a time.
-    // An interrupt is seen whenever that thing gives way, not only now and then.
+    if arguments.command.may_use_gpu() {
+        runtime_folder::provide();
+    }
+    // One thread, because the libraries' futures are not `Send` and a command does one thing at a time. With an event
+    // interval of 1 the runtime looks for signals after every poll, so Ctrl-C works at once.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build();
     let result = runtime
-        .map_err(|source| Failure::new("the program cannot be started").caused_by(source))
+        .map_err(|source| Failure::new("rullama can't start").caused_by(source))
         .and_then(|runtime| runtime.block_on(commands::run(arguments)));
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,19 +52,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Shows what the command line parser has to say: what is wrong with the command line, or the help that it asks for.
+/// Prints the parser's reply: an error in the command line, or the help that was asked for.
 fn explain(reply: &clap::Error) -> ExitCode {
     let plain = reply.render().to_string();
     let written = match output::harmless(&plain) {
         Cow::Borrowed(_) => reply.print(),
-        // It quotes the command line, on which a shell may have put the names of files.
+        // The reply quotes the command line, where a shell may have put file names with control characters.
         Cow::Owned(text) => {
             output::error(text);
             Ok(())
         }
     };
     match written {
-        // The help is what was asked for, so that failing to print it is a failure.
+        // The user asked for the help, so not being able to print it is a failure.
         Err(error) if !reply.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => ExitCode::from(u8::try_from(reply.exit_code()).unwrap_or(1)),
     }

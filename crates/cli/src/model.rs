@@ -1,4 +1,4 @@
-//! Finding the model that a command names: a file, an address, a name in the Ollama store, or the demo model.
+//! Finds the model that a command names: a file, a URL, a name in the Ollama store, or the demo model.
 
 use std::{
     ffi::OsStr,
@@ -7,8 +7,8 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rullama_chat::Variant;
-use rullama_engine::EngineError;
+use rullama_chat::PromptStyle;
+use rullama_engine::{EngineError, prompt_style};
 use rullama_gemma::Config;
 use rullama_gguf::{
     ByteSource, HttpSource, Model, SplitName,
@@ -17,16 +17,16 @@ use rullama_gguf::{
 };
 use rullama_tokenizer::Tokenizer;
 
-use crate::{demo, failure::Failure, family, output};
+use crate::{demo, failure::Failure, output};
 
-/// A model that was opened, and what was known of it before.
+/// A model that was opened, and where it came from.
 pub(crate) struct Opened {
     pub(crate) model: Model,
-    /// What to call it: its file's stem, or its name in the store.
+    /// Its name: the file's stem, or the name in the store.
     pub(crate) name: String,
-    /// What the store adds, for a model that comes from there.
+    /// The rest of a model of the store: its configuration, system prompt, parameters and licence.
     pub(crate) stored: Option<StoredModel>,
-    /// Whether it is the one that comes with rullama.
+    /// Whether it is the built-in demo model.
     pub(crate) is_demo: bool,
 }
 
@@ -37,36 +37,36 @@ pub(crate) fn store() -> Store {
     Store::locate(path("OLLAMA_MODELS").as_deref(), home.as_deref())
 }
 
-/// Opens what `named` names; where nothing is named, the demo model, and says so.
+/// Opens the model that is named, or else the demo model, with a note that says so.
 pub(crate) async fn open_or_demo(named: Option<&OsStr>) -> Result<Opened, Failure> {
     match named {
         Some(named) => open(named).await,
         None => {
-            let path = demo::find()?;
+            let opened = open_demo().await?;
             demo::announce();
-            open_demo(&path).await
+            Ok(opened)
         }
     }
 }
 
-/// Opens what `argument` names.
+/// Opens the model that `argument` names.
 pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     let path = Path::new(argument);
     let text = argument.to_str().unwrap_or_default();
     if is_address(text) {
         return open_address(text).await;
     }
-    // A name may carry a scheme, too; what the store does not have is an address.
+    // A name in the store may begin with a scheme too. Anything else with a scheme is a URL.
     if has_scheme(text) && !text.parse::<Name>().is_ok_and(|name| store().model(&name).is_ok()) {
         return open_address(text).await;
     }
-    // A folder may have the name of a model; what is no text can be nothing but a path.
+    // A folder may have the same name as a model. Text that is not UTF-8 can only be a path.
     if path.is_file() || looks_like_a_path(path) || argument.to_str().is_none() {
         return open_file(path).await;
     }
     let stored = match store().model(&text.parse::<Name>()?) {
         Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }) if demo::is_called(text) => {
-            return open_demo(&demo::find()?).await;
+            return open_demo().await;
         }
         stored => stored?,
     };
@@ -74,16 +74,37 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     Ok(Opened { model, name: stored.name.to_string(), stored: Some(stored), is_demo: false })
 }
 
+/// Whether an argument names a model rather than being a prompt: `generate` takes either.
+///
+/// A file that exists, a URL, `demo` and a model of the store do. So does anything written like NAME:TAG or like a path,
+/// so that a mistyped name is reported and not answered. Text with spaces that is no file is a prompt.
+pub(crate) fn names_a_model(argument: &OsStr) -> bool {
+    let path = Path::new(argument);
+    let Some(text) = argument.to_str() else { return true };
+    if path.is_file() {
+        return true;
+    }
+    if text.is_empty() || text == "-" || text.contains(char::is_whitespace) {
+        return false;
+    }
+    if has_scheme(text) || looks_like_a_path(path) || demo::is_called(text) {
+        return true;
+    }
+    let Ok(name) = text.parse::<Name>() else { return false };
+    text.contains(':')
+        || !matches!(store().model(&name), Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }))
+}
+
 fn has_scheme(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// No name ends like a file.
+/// Whether this is the URL of a GGUF file. Names in the store do not end like that.
 fn is_address(text: &str) -> bool {
     has_scheme(text) && text.split(['?', '#']).next().is_some_and(|path| path.ends_with(".gguf"))
 }
 
-/// What could not be a name is a path, though nothing is there.
+/// Whether this can only be a path, even if no such file exists.
 fn looks_like_a_path(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
         || path.is_absolute()
@@ -96,8 +117,9 @@ async fn open_file(path: &Path) -> Result<Opened, Failure> {
     Ok(Opened { model: open_path(path).await?, name, stored: None, is_demo: false })
 }
 
-async fn open_demo(path: &Path) -> Result<Opened, Failure> {
-    Ok(Opened { is_demo: true, ..open_file(path).await? })
+async fn open_demo() -> Result<Opened, Failure> {
+    let model = demo::find()?.open().await?;
+    Ok(Opened { model, name: "demo".to_owned(), stored: None, is_demo: true })
 }
 
 async fn open_address(url: &str) -> Result<Opened, Failure> {
@@ -122,7 +144,7 @@ impl Opened {
         Ok(Tokenizer::from_gguf(self.model.header())?)
     }
 
-    /// Refuses what the engine will refuse, before anybody waits for a GPU.
+    /// Makes the engine's checks before the GPU is opened, which takes longer.
     pub(crate) fn check(&self, context: Option<u32>) -> Result<(), Failure> {
         let most = Config::read(&self.model)?.context_length;
         match context {
@@ -131,34 +153,29 @@ impl Opened {
         }
     }
 
-    /// Refuses what is no Gemma 4 model, for commands that would not notice.
+    /// Refuses models other than Gemma 4, for commands that would not notice.
     pub(crate) fn check_architecture(&self) -> Result<(), Failure> {
         let found =
             self.model.metadata().optional_str("general.architecture").ok().flatten().unwrap_or_default();
         if found.starts_with("gemma4") {
             return Ok(());
         }
-        Err(Failure::new(format!("the file holds a model of architecture `{found}`; `gemma4` was expected"))
-            .hint("give the file with the text model, not the one with its towers"))
+        Err(Failure::new(format!(
+            "this is a model of architecture `{found}`, and rullama runs `gemma4` models only"
+        ))
+        .hint("if this file has only the vision and audio towers, give the file of the text model"))
     }
 
-    /// The prompt style. For a model in the store this is Ollama's own rule; a file is judged by its
-    /// name, then by which member of the family it holds, then by its size.
-    pub(crate) fn prompt_variant(&self) -> Variant {
-        match &self.stored {
-            Some(stored) => {
-                let (short, full) = (stored.name.to_string(), stored.name.full());
-                Variant::resolve(&stored.config.renderer, &[&short, &full], &stored.config.model_type)
-            }
-            None => {
-                let parameters = output::count(family::parameters(&self.model));
-                Variant::resolve("gemma4", &[&self.name, family::variant(&self.model)], &parameters)
-            }
-        }
+    /// The style of prompts: the one that the model's entry in the Ollama store states by its renderer, or else the one
+    /// that follows from the file, as in every other program that uses the engine.
+    pub(crate) fn prompt_style(&self) -> Result<PromptStyle, Failure> {
+        let stated =
+            self.stored.as_ref().and_then(|stored| PromptStyle::from_renderer(&stored.config.renderer));
+        Ok(stated.map_or_else(|| prompt_style(&self.model), Ok)?)
     }
 }
 
-/// A progress bar for `bytes` bytes, drawn where a person watches.
+/// A progress bar for `bytes` bytes, drawn on a terminal only.
 pub(crate) fn progress(what: &str, bytes: u64) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -168,7 +185,7 @@ pub(crate) fn progress(what: &str, bytes: u64) -> ProgressBar {
     ProgressBar::new(bytes).with_style(style).with_message(output::harmless(what).into_owned())
 }
 
-/// A progress bar for `steps` steps, drawn where a person watches.
+/// A progress bar for `steps` steps, drawn on a terminal only.
 pub(crate) fn progress_of_steps(what: &str, steps: u64) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

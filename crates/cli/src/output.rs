@@ -1,10 +1,10 @@
 //! Printing. Everything that the program writes to standard output or standard error goes through here or through
 //! `writer.rs`, for two reasons:
 //!
-//! - **Names, metadata and errors come from files that strangers wrote.** A control character in them could move the
-//!   cursor, rename the window or fill the clipboard. It is shown as a picture of itself instead, whether or not a
-//!   terminal reads the output. Only where text is the product (`generate`, `run`, `render`, `detokenize`) does a pipe or a
-//!   file get the exact bytes; a terminal never does.
+//! - **Names, metadata and errors come from files that other people wrote.** A control character in them could move the
+//!   cursor, rename the window or fill the clipboard. It is shown as a visible symbol instead, on a terminal and elsewhere.
+//!   Only if text is the result of a command (`generate`, `run`, `render`, `detokenize`) does a pipe or a file get the
+//!   exact bytes; a terminal never does.
 //! - **No failed write may panic**, as `println!` and `eprintln!` do on a full disk. Writing to standard output returns
 //!   the error; a note that cannot be written to standard error is lost, and the exit status stays what it was.
 
@@ -12,10 +12,19 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, IsTerminal as _, Write},
+    num::NonZeroU8,
+    time::SystemTime,
 };
 
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
+use time::{
+    OffsetDateTime,
+    format_description::well_known::{
+        Iso8601,
+        iso8601::{Config, EncodedConfig, TimePrecision},
+    },
+};
 
 /// Prints one JSON value on a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
@@ -65,8 +74,8 @@ pub(crate) fn text(text: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// Prints text that is the product of a command: to a pipe its exact bytes and nothing else, to a terminal without
-/// control characters and with an end of line.
+/// Prints text that is the result of a command: its exact bytes to a pipe or file; to a terminal without control characters
+/// and with a line end.
 pub(crate) fn verbatim(bytes: &[u8]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     if output.is_terminal() {
@@ -77,7 +86,7 @@ pub(crate) fn verbatim(bytes: &[u8]) -> io::Result<()> {
     output.flush()
 }
 
-/// Writes a line to standard error. Nobody can be told if that fails, so nobody is.
+/// Writes a line to standard error. If that fails, there is no way to report it.
 pub(crate) fn note(text: impl fmt::Display) {
     error(format_args!("{text}\n"));
 }
@@ -89,12 +98,12 @@ pub(crate) fn error(text: impl fmt::Display) {
     let _ = output.flush();
 }
 
-/// Text for a terminal: each control character but the line feed and the tab becomes a picture of itself.
+/// Text for a terminal: each control character except line feed and tab is replaced by a visible symbol.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     pictured(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-/// The same on one line: a line feed or a tab in a name cannot make a table show what is not there.
+/// The same for a table cell: line feeds and tabs are replaced too, so that a name can't add rows or columns.
 fn harmless_cell(text: &str) -> Cow<'_, str> {
     pictured(text, char::is_control)
 }
@@ -104,7 +113,7 @@ fn pictured(text: &str, replaced: impl Fn(char) -> bool) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let picture = |c: char| match c {
-        // Unicode has pictures of the first 32 in their order, and of the one that deletes.
+        // Unicode has symbols for the first 32 control characters, in order, and for delete.
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),
         '\x7f' => '\u{2421}',
         _ => char::REPLACEMENT_CHARACTER,
@@ -125,7 +134,7 @@ pub(crate) fn count(number: u64) -> String {
 fn scaled(number: u64, step: f64, units: &[&str], gap: &str) -> String {
     let mut value = number as f64;
     let mut unit = 0;
-    // A value that would round up to a whole step is shown in the next unit.
+    // A value that would round up to 1024 (or 1000) is shown in the next unit.
     while value >= step - 0.05 && unit + 1 < units.len() {
         value /= step;
         unit += 1;
@@ -134,12 +143,33 @@ fn scaled(number: u64, step: f64, units: &[&str], gap: &str) -> String {
     format!("{value:.digits$}{gap}{}", units[unit]).trim_end().to_owned()
 }
 
+/// A day as `2026-08-22`, in UTC.
+pub(crate) fn date(time: SystemTime) -> String {
+    OffsetDateTime::from(time).date().to_string()
+}
+
+/// A moment as `2026-08-22T10:05:00Z`.
+pub(crate) fn timestamp(time: SystemTime) -> String {
+    const SECONDS: EncodedConfig = iso_8601(None);
+    OffsetDateTime::from(time).format(&Iso8601::<SECONDS>).unwrap_or_default()
+}
+
+/// A moment as `2026-08-22T10:05:00.250Z`, as JavaScript's `toISOString` writes it.
+pub(crate) fn timestamp_millis(time: SystemTime) -> String {
+    const MILLISECONDS: EncodedConfig = iso_8601(NonZeroU8::new(3));
+    OffsetDateTime::from(time).format(&Iso8601::<MILLISECONDS>).unwrap_or_default()
+}
+
+const fn iso_8601(decimal_digits: Option<NonZeroU8>) -> EncodedConfig {
+    Config::DEFAULT.set_time_precision(TimePrecision::Second { decimal_digits }).encode()
+}
+
 /// Rows of text in columns as wide as their widest cell; the last column is left as it is.
 pub(crate) fn table(rows: &[Vec<String>]) -> io::Result<()> {
     text(&table_text(rows))
 }
 
-fn table_text(rows: &[Vec<String>]) -> String {
+pub(crate) fn table_text(rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<Cow<'_, str>>> =
         rows.iter().map(|row| row.iter().map(|cell| harmless_cell(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -188,6 +218,23 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(bare).unwrap(),
             serde_json::json!({ &text: [&text] })
         );
+    }
+
+    #[test]
+    fn moments_are_written_in_utc() {
+        use std::time::{Duration, UNIX_EPOCH};
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (4_102_444_799, "2099-12-31T23:59:59Z"),
+        ] {
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!((timestamp(time).as_str(), date(time).as_str()), (text, &text[..10]));
+        }
+        let time = UNIX_EPOCH + Duration::from_millis(61_007);
+        assert_eq!(timestamp_millis(time), "1970-01-01T00:01:01.007Z");
     }
 
     #[test]

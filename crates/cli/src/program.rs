@@ -1,19 +1,12 @@
-//! Where the program finds what comes with it: the web app and the demo model.
+//! The folder of the program, which may hold an app or a demo model in place of the embedded ones.
 //!
-//! It looks beside itself and in the checkout it was built from, and nowhere else. The current folder may be anybody's
-//! checkout, and so may a folder above the program: what lies there must not run on the origin that holds the user's
-//! chats.
+//! Nothing is looked for in the current folder or in a folder above the program: anyone may have put files there, and
+//! the app runs on the origin that holds the user's chats.
 
 use std::path::{Path, PathBuf};
 
-/// The program's own folder, without links.
+/// The program's own folder, with links resolved.
 pub(crate) fn folder() -> Option<PathBuf> {
     let program = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
     program.parent().map(Path::to_owned)
-}
-
-/// The checkout that the program was built from, which is where `cargo install` and `cargo xtask run` leave the app and
-/// the demo model.
-pub(crate) fn checkout() -> Option<PathBuf> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Conversations from files, in the shape of Ollama's `/api/chat`.
+//! Conversations from files, in the format of Ollama's `/api/chat`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::{
     model::Opened,
 };
 
-/// What a messages file may say: a list of messages, or a whole request for `/api/chat`.
+/// The contents of a messages file: a list of messages, or a whole request for `/api/chat`.
 pub(crate) struct Request {
     pub(crate) messages: Vec<Message>,
     pub(crate) tools: Vec<Tool>,
@@ -49,12 +49,12 @@ impl Request {
         Ok(())
     }
 
-    /// Whether the model is asked to think: as the command line says, or else the request.
+    /// Whether the model thinks: as the command line says, or else the request.
     pub(crate) fn thinks(&self, argument: Option<Switch>) -> bool {
         argument.map_or(self.think.is_on(), |switch| switch == Switch::On)
     }
 
-    /// Puts before the conversation what a model in the store brings along, as Ollama does.
+    /// Puts the system prompt and the messages of a stored model before the conversation, as Ollama does.
     pub(crate) fn prepend_defaults(&mut self, opened: &Opened) -> Result<(), Failure> {
         let Some(stored) = &opened.stored else { return Ok(()) };
         let starts_with_system =
@@ -74,10 +74,10 @@ impl Request {
 
 fn read_json(path: &Path) -> Result<Value, Failure> {
     let bytes = read_input(path)?;
-    // Some editors begin a file with a mark of its encoding.
+    // Some editors begin a file with a byte order mark.
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     serde_json::from_slice(text).map_err(|error| {
-        Failure::new(format!("{} is not JSON", shown(path))).caused_by(error).hint(CHAT_HINT)
+        Failure::new(format!("{} is not valid JSON", shown(path))).caused_by(error).hint(CHAT_HINT)
     })
 }
 
@@ -89,25 +89,23 @@ fn list<T>(
     read: impl Fn(Value) -> Result<T, ChatError>,
 ) -> Result<Vec<T>, Failure> {
     let Value::Array(elements) = value else {
-        let message = format!("{} does not hold a list of {what}", shown(path));
-        return Err(
-            Failure::new(message).hint(format!("{what} are written as in Ollama's /api/chat: [{{…}}, …]"))
-        );
+        let message = format!("{} is not a list of {what}", shown(path));
+        return Err(Failure::new(message).hint(format!("write {what} as for Ollama's /api/chat: [{{…}}, …]")));
     };
     let read = |(index, element)| {
         read(element).map_err(|error| {
-            let message = format!("{}, {what}[{index}] cannot be used", shown(path));
+            let message = format!("{what}[{index}] in {} is not valid", shown(path));
             Failure::new(message).caused_by(error).hint(CHAT_HINT)
         })
     };
     elements.into_iter().enumerate().map(read).collect()
 }
 
-/// What a message calls a file.
+/// The file's name in a message.
 fn shown(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { format!("`{}`", path.display()) }
 }
 
 fn in_file(path: &Path, error: ChatError) -> Failure {
-    Failure::new(format!("{} cannot be used", shown(path))).caused_by(error)
+    Failure::new(format!("{} is not valid", shown(path))).caused_by(error)
 }

@@ -1,22 +1,43 @@
-//! Signals that ask the program to end, for commands that have something to put away first.
+//! Signals that ask the program to stop, for commands that have to clean up first.
 
-use std::{future::Future, io};
+use std::{
+    future::Future,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use crate::failure::Failure;
 
-/// Completes when the user presses Ctrl-C or a service manager asks the program to end. From now on neither ends the
-/// program by itself.
+/// Completes when the user presses Ctrl-C or a service manager asks the program to stop. From now on these signals do not
+/// end the program at once.
 pub(crate) fn end() -> Result<impl Future<Output = ()>, Failure> {
     listen(false).map_err(refused)
 }
 
 /// The same, also when the terminal hangs up.
-pub(crate) fn end_or_hang_up() -> Result<impl Future<Output = ()>, Failure> {
+fn end_or_hang_up() -> Result<impl Future<Output = ()>, Failure> {
     listen(true).map_err(refused)
 }
 
+/// A flag that becomes true when a signal asks the program to stop. From now on signals do not end the program at once.
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    // Listening begins here, not when the task first runs, so that no signal is missed.
+    let signalled = end_or_hang_up()?;
+    // Nobody waits for the task: it ends with the program.
+    tokio::spawn(async move {
+        signalled.await;
+        stopped.store(true, Ordering::Relaxed);
+    });
+    Ok(stop)
+}
+
 fn refused(error: io::Error) -> Failure {
-    Failure::new("the program cannot listen to Ctrl-C").caused_by(error)
+    Failure::new("can't handle Ctrl-C").caused_by(error)
 }
 
 #[cfg(unix)]
@@ -41,8 +62,8 @@ fn listen(_hang_up: bool) -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Whether `nohup` or the like had the program started with hang-ups ignored: listening to them would undo that. Where
-/// this cannot be found out it counts as ignored, so that a long conversion survives its terminal.
+/// Whether the program was started with hang-ups ignored, as by `nohup`: listening to them would undo that. If this can't
+/// be found out, they count as ignored, so that a long conversion survives its terminal.
 #[cfg(unix)]
 fn hang_up_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A reply on the terminal: the answer plain, thoughts and calls dimmed. Elsewhere, in a pipe or a file, its very text.
+//! Prints a reply. On a terminal, thoughts and tool calls are dimmed; a pipe or a file gets the exact text.
 
 use std::{
     borrow::Cow,
@@ -12,7 +12,7 @@ use crate::output;
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Writes the parts of a reply as they come.
+/// Writes the parts of a reply as they are generated.
 pub(crate) struct TerminalWriter {
     terminal: bool,
     dimmed: bool,
@@ -33,7 +33,7 @@ impl TerminalWriter {
                 self.write(&format!("\n{}({arguments})\n", call.function.name), true)
             }
             Delta::MalformedCall { text, error } => {
-                self.write(&format!("\na call that cannot be understood ({error}): {text}\n"), true)
+                self.write(&format!("\ninvalid tool call ({error}): {text}\n"), true)
             }
             _ => Ok(()),
         }

@@ -175,28 +175,39 @@ fn render_shows_the_prompt() {
     assert_eq!(whole["prompt"], "<bos><|turn>user\nHello<turn|>\n<|turn>model\n");
 }
 
-/// A store with one model: the small one, in Ollama's dialect, with a system prompt.
-fn store() -> tempfile::TempDir {
-    use rullama_gguf::ollama::Digest;
+/// The terminal renders a file as the engine does, and so as a tab does, whatever the file is called.
+#[test]
+fn render_and_the_engine_agree_on_the_prompt_style() {
+    use rullama_chat::{Conversation, Message};
+    use rullama_engine::{Engine, LoadOptions};
+
     let folder = tempfile::tempdir().unwrap();
-    let blobs = folder.path().join("blobs");
-    fs::create_dir_all(&blobs).unwrap();
-    let blob = |kind: &str, content: &[u8]| {
-        let digest = Digest::of(content);
-        fs::write(blobs.join(digest.blob_name()), content).unwrap();
-        let media = format!("application/vnd.ollama.image.{kind}");
-        json!({ "mediaType": media, "digest": digest.to_string(), "size": content.len() })
-    };
-    let weights = fs::read(testdata("gguf/micro-e2b-Q8_0-ollama.gguf")).unwrap();
-    let config = json!({ "model_format": "gguf", "model_family": "gemma4", "model_type": "25.8B", "file_type": "Q8_0" });
-    let manifest = json!({
-        "schemaVersion": 2,
-        "config": blob("config", config.to_string().as_bytes()),
-        "layers": [blob("model", &weights), blob("system", b"Be brief.")],
-    });
-    let path = folder.path().join("manifests/registry.ollama.ai/library/gemma4");
-    fs::create_dir_all(&path).unwrap();
-    fs::write(path.join("latest"), manifest.to_string()).unwrap();
+    let conversation = [Message::user("Hello")];
+    for (file, name, ending) in [
+        ("tiny-e2b-Q4_K_M", "tiny-e2b-Q4_K_M", "<|turn>model\n"),
+        ("tiny-dense-Q4_K_M", "tiny-dense-Q4_K_M", "<channel|>"),
+        ("tiny-moe-Q4_K_M", "tiny-moe-Q4_K_M", "<channel|>"),
+        ("micro-e2b-Q8_0", "gemma-4-31b", "<|turn>model\n"),
+        ("tiny-dense-Q4_K_M", "gemma-4-e2b", "<channel|>"),
+    ] {
+        let path = folder.path().join(format!("{name}.gguf"));
+        fs::copy(testdata(&format!("gguf/{file}.gguf")), &path).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let model = runtime.block_on(rullama_gguf::open_path(&path)).unwrap();
+        let engine = Engine::load(model, &LoadOptions::default()).unwrap();
+        let conversation = Conversation { messages: &conversation, tools: &[], think: false };
+        let expected = rullama_chat::render(&conversation, engine.prompts()).unwrap().to_string();
+
+        let messages = br#"[{"role": "user", "content": "Hello"}]"#;
+        let arguments = ["render", path.to_str().unwrap(), "--messages", "-", "--think", "off", "--json"];
+        assert_eq!(json_of(&arguments, messages)["prompt"], expected, "{file} as {name}");
+        assert!(expected.ends_with(ending), "{file} as {name}: {expected}");
+    }
+}
+
+fn store() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    common::store(folder.path());
     folder
 }
 
@@ -217,7 +228,7 @@ fn models_in_the_store_are_listed_and_used_by_name() {
 
     let report: Value = serde_json::from_slice(&run(&["inspect", "gemma4", "--json"], b"")).unwrap();
     assert_eq!(report["architecture"], "gemma4");
-    // The store's own words: large by parameter count, with its system prompt.
+    // The store states a system prompt and a renderer, which decides the prompt style.
     let messages = br#"[{"role": "user", "content": "Hi"}]"#;
     let prompt = run(&["render", "Gemma4", "--messages", "-", "--think", "off"], messages);
     assert_eq!(
@@ -243,7 +254,8 @@ fn a_damaged_store_is_described() {
     let (status, said) = failure_of(&["inspect", "gemma4"], Some(store.path()));
     assert_eq!(status, 1);
     assert!(
-        said.contains(weights.to_str().unwrap()) && said.contains("hint: `ollama pull gemma4:latest`"),
+        said.contains(weights.to_str().unwrap())
+            && said.contains("hint: download it again with `ollama pull gemma4:latest`"),
         "{said}"
     );
 }
@@ -261,7 +273,7 @@ fn mistakes_end_with_their_status_and_a_hint() {
         (&["inspect", "no/such/file.gguf"], 1),
         (&["inspect", "not a name"], 1),
         (&["inspect", "gemma4:e2b"], 1),
-        (&["models"], 1),
+        (&["models", "gemma4:e2b"], 1),
     ] {
         let (status, said) = failure_of(arguments, None);
         assert_eq!(status, expected, "{arguments:?}: {said}");
@@ -282,8 +294,8 @@ fn files_that_are_not_models_are_refused() {
         assert_eq!(status, 1);
         said
     };
-    assert!(refuse("empty.gguf", b"").contains("not a GGUF file"));
-    assert!(refuse("other.gguf", b"PK\x03\x04").contains("not a GGUF file"));
+    assert!(refuse("empty.gguf", b"").contains("isn't a GGUF file"));
+    assert!(refuse("other.gguf", b"PK\x03\x04").contains("isn't a GGUF file"));
     let whole = fs::read(micro()).unwrap();
     let cut = refuse("cut.gguf", &whole[..whole.len() / 2]);
     assert!(cut.contains("hint: the file is incomplete"), "{cut}");

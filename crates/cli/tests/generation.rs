@@ -233,9 +233,9 @@ not reached
         "error: ",
         "temperature        0\n",
         "of 131072 tokens used",
-        "The conversation is forgotten.",
+        "Started a new chat.",
         "There is no command /frobnicate",
-        " new tokens at ",
+        " new tokens, ",
     ] {
         assert!(said.contains(expected), "`{expected}` is missing in:\n{said}");
     }
@@ -306,7 +306,7 @@ fn numbers_out_of_range_are_refused_by_name() {
     let micro = model("micro-e2b-Q8_0");
     let deep = ["bench", &micro, "--backend", "cpu", "--depth", "4294967295", "--context", "64"];
     let (status, said) = common::failure(&mut program(&deep));
-    assert!(status == 1 && said.contains("the prompt has 4294967807 tokens; 63 fit"), "{said}");
+    assert!(status == 1 && said.contains("the prompt has 4294967807 tokens, but at most 63 fit"), "{said}");
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn mistakes_are_told() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
         assert!(error.starts_with("error: ") && error.contains(said), "{arguments:?}: {error}");
     };
-    refuse(&["generate", &tiny], 2, "required");
+    refuse(&["generate", &tiny], 2, "there is no prompt: standard input is empty");
     refuse(&["generate", &tiny, "--ids", "2", "--prompt", "Hello"], 2, "cannot be used with");
     refuse(&["generate", &tiny, "--ids", "2", "--kv", "f8"], 2, "f8");
     refuse(&["generate", &tiny, "--ids", "2", "--raw"], 2, "--raw");
@@ -326,12 +326,12 @@ fn mistakes_are_told() {
     refuse(
         &["generate", &tiny, "--backend", "cpu", "--ids", "99999"],
         1,
-        "the model cannot go on: token 99999 does not exist; the vocabulary has 2048\n",
+        "the model can't continue: token 99999 does not exist (the vocabulary has 2048 tokens)\n",
     );
     refuse(
         &["generate", &tiny, "--backend", "cpu", "--prompt", "Hello there", "--raw", "--context", "2"],
         1,
-        "fit a context of 2",
+        "fit in a context of 2",
     );
     refuse(&["generate", &tiny, "--backend", "cpu", "--ids", "2", "--context", "999999999"], 1, "131072");
     let vocabulary = testdata("tokenizer/gemma4-vocab.gguf");

@@ -37,7 +37,10 @@ fn logits_on_a_full_disk_leave_the_old_file() {
     let output = shell(&script, folder);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("`l.npy` cannot be written") && said.contains("nothing of it was kept"), "{said}");
+    assert!(
+        said.contains("`l.npy` can't be written") && said.contains("the incomplete file was deleted"),
+        "{said}"
+    );
     assert_eq!(fs::read_to_string(folder.join("l.npy")).unwrap(), "precious");
     assert_eq!(names(folder), ["l.npy"]);
 }

@@ -204,7 +204,7 @@ fn who_is_no_such_server_is_refused() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
         assert!(output.stdout.is_empty() && error.contains(said), "{arguments:?}: {error}");
     };
-    refuse(&["--against", &stranger], 1, "neither as Ollama nor as llama.cpp: HTTP status 404");
+    refuse(&["--against", &stranger], 1, "neither an Ollama nor a llama.cpp server: HTTP status 404");
     let without_model = serve(|path, _| match path {
         "/api/version" => Some(json!({ "version": "0.99.0" })),
         _ => Some(json!({ "error": "model 'nope' not found" })),
@@ -212,12 +212,12 @@ fn who_is_no_such_server_is_refused() {
     refuse(
         &["--against", &without_model, "--model", "nope"],
         1,
-        "/api/generate` failed with HTTP status 404: model 'nope' not found",
+        "/api/generate` returned HTTP status 404: model 'nope' not found",
     );
-    refuse(&["--against", "http://127.0.0.1:9"], 1, "cannot be reached");
-    refuse(&["--against", "gpu"], 2, "`cpu` or an address");
+    refuse(&["--against", "http://127.0.0.1:9"], 1, "can't be reached");
+    refuse(&["--against", "gpu"], 2, "expected `cpu` or a URL");
     refuse(&["--prompts", "/nonexistent"], 1, "/nonexistent");
     refuse(&["--max-tokens", "0"], 2, "0");
     refuse(&["--max-tokens", "4294967295"], 1, "a context of 4294967295");
-    refuse(&["--max-tokens", "4294967295"], 1, "hint: give a smaller --max-tokens, or shorter --prompts");
+    refuse(&["--max-tokens", "4294967295"], 1, "hint: use a smaller --max-tokens, or shorter --prompts");
 }

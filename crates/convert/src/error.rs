@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a checkpoint.
+//! Errors of converting a checkpoint.
 
 use std::{fmt, io, path::PathBuf};
 
@@ -16,7 +16,7 @@ pub enum ConvertError {
     },
 
     /// A file is there and cannot be read.
-    #[error("`{}` cannot be read", path.display())]
+    #[error("`{}` can't be read", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum ConvertError {
     },
 
     /// A file that is larger than any of its kind.
-    #[error("`{}` has {found} bytes; at most {limit} were expected", path.display())]
+    #[error("`{}` has {found} bytes (expected at most {limit})", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum ConvertError {
     },
 
     /// A file that is not the JSON it should be.
-    #[error("`{}` is not what was expected", path.display())]
+    #[error("`{}` is not valid", path.display())]
     Json {
         /// The file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum ConvertError {
     },
 
     /// A model of another family.
-    #[error("the checkpoint holds a model of architecture `{found}`; expected one of {expected}")]
+    #[error("this is a checkpoint of architecture `{found}` (expected one of {expected})")]
     Architecture {
         /// What the configuration says.
         found: String,
@@ -54,14 +54,14 @@ pub enum ConvertError {
     },
 
     /// Weights that were quantised for another engine.
-    #[error("the checkpoint is quantised by `{method}`")]
+    #[error("the checkpoint is already quantised, by `{method}`")]
     Quantised {
         /// The method that the configuration names.
         method: String,
     },
 
     /// A value of the configuration that no Gemma 4 model has.
-    #[error("`{key}` in the configuration is {found}; expected {expected}")]
+    #[error("`{key}` in config.json is {found} (expected {expected})")]
     Config {
         /// The key.
         key: &'static str,
@@ -72,7 +72,7 @@ pub enum ConvertError {
     },
 
     /// A file of weights whose header makes no sense.
-    #[error("`{}` is no file of weights: {reason}", path.display())]
+    #[error("`{}` is not a valid safetensors file: {reason}", path.display())]
     Safetensors {
         /// The file.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum ConvertError {
     },
 
     /// A file of weights with fewer or more bytes than its header says.
-    #[error("`{}` has {found} bytes; its header needs {expected}", path.display())]
+    #[error("`{}` has {found} bytes, but its header describes {expected}", path.display())]
     WrongLength {
         /// The file.
         path: PathBuf,
@@ -92,7 +92,7 @@ pub enum ConvertError {
     },
 
     /// A name that two files of weights have.
-    #[error("tensor `{name}` is in `{first}` and in `{second}`")]
+    #[error("tensor `{name}` is in two files, `{first}` and `{second}`")]
     RepeatedTensor {
         /// The tensor.
         name: String,
@@ -110,7 +110,7 @@ pub enum ConvertError {
     },
 
     /// Tensors that no Gemma 4 model has.
-    #[error("tensor `{name}` has no place in the file{}", and_others(*others))]
+    #[error("tensor `{name}` is not part of any Gemma 4 model{}", and_others(*others))]
     UnknownTensor {
         /// The first of them.
         name: String,
@@ -119,7 +119,7 @@ pub enum ConvertError {
     },
 
     /// A tensor whose shape differs from what the configuration says.
-    #[error("tensor `{name}` has the shape {found}; the configuration needs {expected}")]
+    #[error("tensor `{name}` has shape {found}, but config.json asks for {expected}")]
     WrongShape {
         /// Its name in the checkpoint.
         name: String,
@@ -130,7 +130,7 @@ pub enum ConvertError {
     },
 
     /// A tensor whose values are no plain floating point.
-    #[error("tensor `{name}` holds {found}; F32, F16 or BF16 was expected")]
+    #[error("tensor `{name}` has type {found} (expected F32, F16 or BF16)")]
     WrongType {
         /// Its name in the checkpoint.
         name: String,
@@ -139,14 +139,14 @@ pub enum ConvertError {
     },
 
     /// A tokenizer that cannot be expressed as Gemma 4's.
-    #[error("the tokenizer cannot be converted: {reason}")]
+    #[error("the tokenizer can't be converted: {reason}")]
     Tokenizer {
         /// What is wrong with it.
         reason: String,
     },
 
     /// The configuration and the tokenizer disagree about a token.
-    #[error("`{key}` is {id}, but the tokenizer has `{found}` there; `{expected}` was expected")]
+    #[error("`{key}` is {id}, which is `{found}` in the tokenizer (expected `{expected}`)")]
     TokenId {
         /// The key of the configuration.
         key: &'static str,
@@ -159,14 +159,14 @@ pub enum ConvertError {
     },
 
     /// A rule that no tensor follows.
-    #[error("no tensor's name is like `{pattern}`")]
+    #[error("no tensor matches `{pattern}`")]
     UnusedRule {
         /// The pattern.
         pattern: String,
     },
 
     /// A format that is only read.
-    #[error("{format} cannot be written; expected one of {expected}")]
+    #[error("{format} can't be written (expected one of {expected})")]
     CannotEncode {
         /// The format asked for.
         format: Format,

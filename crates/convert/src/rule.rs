@@ -79,12 +79,13 @@ impl FromStr for TensorRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (pattern, format) = text.rsplit_once('=').ok_or("PATTERN=FORMAT was expected")?;
+        let (pattern, format) = text.rsplit_once('=').ok_or("expected PATTERN=FORMAT, such as v.*=q8_0")?;
         if pattern.is_empty() {
-            return Err("a pattern was expected before `=`, such as v.*".to_owned());
+            return Err("expected a pattern before `=`, such as v.*".to_owned());
         }
-        let format: Format =
-            format.parse().map_err(|_| format!("`{format}` is no format; expected one of {}", written()))?;
+        let format: Format = format
+            .parse()
+            .map_err(|_| format!("`{format}` is not a format (expected one of {})", written()))?;
         Self::new(pattern, format).map_err(|error| error.to_string())
     }
 }

@@ -169,20 +169,20 @@ impl Vocabulary {
         let refuse = |reason: String| ConvertError::Tokenizer { reason };
         let model = &file.model;
         if model.kind.as_deref() != Some("BPE") || !model.byte_fallback {
-            return Err(refuse("it is no BPE with byte tokens for what it does not know".to_owned()));
+            return Err(refuse("it is not a BPE tokenizer with byte fallback".to_owned()));
         }
         let place = |id: u32, text: &str| {
             if id < rows {
                 return Ok(id as usize);
             }
-            Err(refuse(format!("token `{text}` has the id {id}; the embedding table has {rows} rows")))
+            Err(refuse(format!("token `{text}` has id {id}, but the embedding table has {rows} rows")))
         };
         let mut texts: Vec<Option<&str>> = vec![None; rows as usize];
         let mut types = vec![NORMAL; rows as usize];
         for (text, &id) in &model.vocab {
             let entry = &mut texts[place(id, text)?];
             if let Some(other) = entry.replace(text) {
-                return Err(refuse(format!("`{other}` and `{text}` both have the id {id}")));
+                return Err(refuse(format!("`{other}` and `{text}` both have id {id}")));
             }
             if is_byte(text) {
                 types[id as usize] = BYTE;
@@ -195,7 +195,7 @@ impl Vocabulary {
             if let Some(other) = texts[id].replace(&token.content)
                 && other != token.content
             {
-                return Err(refuse(format!("`{other}` and `{}` both have the id {id}", token.content)));
+                return Err(refuse(format!("`{other}` and `{}` both have id {id}", token.content)));
             }
             let visible = VISIBLE.contains(&token.content.as_str());
             types[id] = match (token.special, in_model) {
@@ -227,7 +227,7 @@ impl Vocabulary {
         if (id as usize) < self.texts.len() {
             return Ok(id);
         }
-        let reason = format!("`{key}` is {id}, and there are {} tokens", self.texts.len());
+        let reason = format!("`{key}` is {id}, but there are {} tokens", self.texts.len());
         Err(ConvertError::Tokenizer { reason })
     }
 
@@ -270,7 +270,7 @@ fn merges(merges: &[Merge]) -> Result<Vec<String>, ConvertError> {
             if parts == 2 && line.matches(' ').count() == 1 {
                 return Ok(line);
             }
-            Err(ConvertError::Tokenizer { reason: format!("{line:?} is no merge of two texts") })
+            Err(ConvertError::Tokenizer { reason: format!("{line:?} is not a merge of two texts") })
         })
         .collect()
 }

@@ -170,9 +170,7 @@ fn header(path: &Path) -> Result<(Metadata, u64, File), ConvertError> {
     file.read_exact(&mut length).map_err(read)?;
     let length = u64::from_le_bytes(length);
     if length > LONGEST_HEADER {
-        return Err(refuse(format!(
-            "its header would have {length} bytes; at most {LONGEST_HEADER} are allowed"
-        )));
+        return Err(refuse(format!("its header claims {length} bytes (expected at most {LONGEST_HEADER})")));
     }
     let start = LENGTH_BYTES + length;
     if start > found {

@@ -52,7 +52,7 @@ fn main() {
 }
 
 fn measure(criterion: &mut Criterion, name: &str, options: &SamplingOptions, logits: &[f32], recent: &[u32]) {
-    let mut sampler = Sampler::new(options, &[], 1).expect("the options are in range");
+    let mut sampler = Sampler::new(options, &[]).expect("the options are in range");
     criterion.bench_function(name, |bencher| {
         bencher.iter(|| sampler.sample(black_box(logits), black_box(recent)).expect("the logits are finite"));
     });

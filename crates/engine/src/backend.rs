@@ -1,32 +1,43 @@
-//! What the engine asks of whatever computes: a cache that can be set back, and steps.
+//! What the engine asks of a backend: a cache that can be set back, and steps that extend it.
 
 use std::{future::Future, pin::Pin, rc::Rc};
 
-use crate::{EngineError, SamplingOptions};
+use crate::{EngineError, Sampler};
 
-/// Work under way. Not `Send`: a browser's promises are not either.
+/// The result of work in progress. It is not `Send`, because a browser's promises are not.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + 'a>>;
 
-/// How far a step has got. On a CPU a step of a large model takes seconds, and people want to see that it goes on.
+/// The progress of a step. On a CPU a step of a large model takes seconds, and users want to see it advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepProgress {
     /// Rows of the step.
     pub rows: usize,
-    /// Operations done.
+    /// Operations that are done.
     pub done: usize,
-    /// All operations.
+    /// All operations of the step.
     pub all: usize,
 }
 
-/// Someone who is told how far steps have got.
+/// Is called with the progress of steps.
 pub type Watcher = Rc<dyn Fn(StepProgress)>;
 
-/// Logits of some rows, one after another.
+/// The rows of a step whose logits the caller wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LogitRows {
+    /// No row: the step only extends the cache.
+    None,
+    /// The last row.
+    Last,
+    /// All rows.
+    All,
+}
+
+/// Logits of some rows, one row after another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Logits {
     /// The values, row by row.
     pub values: Vec<f32>,
-    /// Tokens in the vocabulary: the values of one row.
+    /// The number of tokens in the vocabulary, and so of values in a row.
     pub vocabulary: usize,
 }
 
@@ -36,75 +47,74 @@ impl Logits {
         &self.values[self.values.len() - self.vocabulary..]
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.values.len() / self.vocabulary
     }
 }
 
-/// How the tokens of a reply are chosen by whoever computes their logits.
+/// What a backend needs to choose the tokens of a reply by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Choosing<'a> {
-    /// What is still to be read.
-    pub rest: &'a [u32],
-    /// The whole prompt, with what was generated after it, if anything was: penalties look back on it.
+    /// The last tokens of the prompt, which the state reads first: at least one, at most one step.
+    pub unread: &'a [u32],
+    /// The whole prompt and the tokens generated after it, `unread` included. Penalties look back on them.
     pub tokens: &'a [u32],
-    /// How tokens are chosen.
-    pub options: &'a SamplingOptions,
-    /// Tokens that are never chosen.
-    pub suppressed: &'a [u32],
-    /// Where random numbers start if the options leave that open.
-    pub seed: u64,
-    /// Tokens of the reply that were chosen before: the random numbers for them are used up.
-    pub drawn: usize,
-    /// The most tokens that will be asked for.
+    /// The sampler that would choose the tokens on the CPU. The backend starts with its random numbers.
+    pub sampler: &'a Sampler,
+    /// The most tokens that the engine will ask for.
     pub most: usize,
 }
 
-/// Runs a model. Immutable: what changes is in the states it makes.
+/// A loaded model that can run. It is immutable; its states hold what changes.
 pub trait Backend {
     /// The state of a new conversation.
     fn state(&self) -> Result<Box<dyn State>, EngineError>;
 
-    /// How many rows a step should have at most while a prompt is read.
-    fn rows_at_once(&self) -> usize;
+    /// The most rows of a step that gives these logits. The engine cuts prompts into steps of this size.
+    fn rows_at_once(&self, logits: LogitRows) -> usize;
 }
 
-/// What a model remembers of one conversation.
+/// The cache of one conversation.
 pub trait State {
-    /// Tokens remembered.
+    /// The number of tokens in the cache.
     fn len(&self) -> usize;
 
-    /// Whether nothing is remembered.
+    /// Whether the cache is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets what follows the first `len` tokens. Some memories cannot be set back that far and forget more;
-    /// [`len`](Self::len) tells.
+    /// Keeps the first `len` tokens. A cache that cannot be set back that far keeps fewer;
+    /// [`len`](Self::len) tells how many.
     fn truncate(&mut self, len: usize);
 
-    /// Tells `watcher` how far steps have got, where steps take long enough for that to matter.
+    /// Calls `watcher` with the progress of each step, on backends whose steps take long.
     fn watch(&mut self, watcher: Watcher);
 
-    /// Reads `ids` and gives the logits of the last of them, or of all. If it fails or is dropped halfway,
-    /// nothing was read.
-    fn step<'a>(&'a mut self, ids: &'a [u32], all: bool) -> Pending<'a, Logits>;
+    /// Reads `ids`, at most [`rows_at_once`](Backend::rows_at_once) of them, and gives the logits asked for. If the
+    /// step fails or is dropped, the state has read none of them.
+    fn step<'a>(&'a mut self, ids: &'a [u32], logits: LogitRows) -> Pending<'a, Logits>;
 
-    /// Reads the rest of a prompt and begins to choose tokens, if this state can do so by itself, with these options.
+    /// Reads the end of a prompt and starts to choose tokens, and gives `true`; or gives `false` and reads nothing, if
+    /// this state cannot choose tokens by itself with these options.
     ///
-    /// States that can may read tokens before anybody has seen them; [`truncate`](Self::truncate) sets them back to what
-    /// was seen.
+    /// A state may read the tokens it chooses before [`next_token`](Self::next_token) gives them to the engine;
+    /// [`truncate`](Self::truncate) sets it back to the tokens that the engine knows.
     fn begin<'a>(&'a mut self, _choosing: Choosing<'a>) -> Pending<'a, bool> {
         Box::pin(async { Ok(false) })
     }
 
-    /// The next token of a reply that was begun.
+    /// Ends a reply that was begun: no more tokens are asked for. What was read stays.
+    fn end(&mut self) {}
+
+    /// The next token, after [`begin`](Self::begin) gave `true`.
     fn next_token(&mut self) -> Pending<'_, u32> {
         unreachable!("only states that begin replies are asked for tokens")
     }
 
-    /// Begins anew with an empty memory after something failed with the code `device.lost`; or says that it cannot.
+    /// Replaces the device and starts with an empty cache, after an error that was [`EngineError::DeviceLost`]. Gives
+    /// `false` if this state cannot do that.
     fn recover(&mut self) -> Pending<'_, bool> {
         Box::pin(async { Ok(false) })
     }

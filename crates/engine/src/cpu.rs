@@ -1,4 +1,4 @@
-//! The CPU reference as a backend: exact, and slow.
+//! The CPU reference as a backend: exact and slow.
 
 use std::rc::Rc;
 
@@ -7,16 +7,15 @@ use rullama_gguf::Model;
 use rullama_graph::Graph;
 use rullama_reference::{Caches, ReferenceError, Step, Watch, Weights, run};
 
-use crate::{Backend, EngineError, KvFormat, Logits, Pending, State, StepProgress, Watcher};
+use crate::{Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, Watcher};
 
-/// Rows of a step while a prompt is read. Larger steps decode the weights less often; smaller ones can be
-/// cancelled sooner.
+/// The most rows of a step. Larger steps decode the weights less often; smaller ones can be cancelled sooner.
 const ROWS_AT_ONCE: usize = 64;
 
 /// Runs a model on the CPU.
 pub(crate) struct Cpu {
     shared: Rc<Shared>,
-    kv: rullama_reference::KvFormat,
+    kv: CacheFormat,
 }
 
 struct Shared {
@@ -29,16 +28,11 @@ impl Cpu {
     pub(crate) fn new(
         model: Rc<Model>,
         config: &Config,
-        kv: KvFormat,
+        kv: CacheFormat,
         memory: u64,
     ) -> Result<Self, EngineError> {
         let last = text(&model, config, Outputs::Last)?;
         let all = text(&model, config, Outputs::All)?;
-        let kv = match kv {
-            KvFormat::F32 => rullama_reference::KvFormat::F32,
-            KvFormat::F16 => rullama_reference::KvFormat::F16,
-            KvFormat::Q8 => rullama_reference::KvFormat::Q8,
-        };
         Ok(Self { shared: Rc::new(Shared { weights: Weights::new(model, memory), last, all }), kv })
     }
 }
@@ -52,7 +46,7 @@ impl Backend for Cpu {
         }))
     }
 
-    fn rows_at_once(&self) -> usize {
+    fn rows_at_once(&self, _logits: LogitRows) -> usize {
         ROWS_AT_ONCE
     }
 }
@@ -63,7 +57,7 @@ struct CpuState {
     watcher: Option<Watcher>,
 }
 
-/// Hands the interpreter's progress on.
+/// Forwards the interpreter's progress to a watcher.
 struct Progress {
     rows: usize,
     watcher: Option<Watcher>,
@@ -90,16 +84,17 @@ impl State for CpuState {
         self.watcher = Some(watcher);
     }
 
-    fn step<'a>(&'a mut self, ids: &'a [u32], all: bool) -> Pending<'a, Logits> {
+    fn step<'a>(&'a mut self, ids: &'a [u32], rows: LogitRows) -> Pending<'a, Logits> {
         Box::pin(async move {
-            let Shared { weights, last, all: every } = &*self.shared;
-            let graph = if all { every } else { last };
+            let Shared { weights, last, all } = &*self.shared;
+            let graph = if rows == LogitRows::All { all } else { last };
             let mut progress = Progress { rows: ids.len(), watcher: self.watcher.clone() };
             let logits = run(graph, weights, &mut self.caches, &Step::tokens(ids), &mut progress)
                 .await
                 .map_err(failed)?;
             let vocabulary = logits.width();
-            Ok(Logits { values: logits.into_values(), vocabulary })
+            let values = if rows == LogitRows::None { Vec::new() } else { logits.into_values() };
+            Ok(Logits { values, vocabulary })
         })
     }
 }

@@ -2,27 +2,16 @@
 
 use std::rc::Rc;
 
-use rullama_chat::Variant;
+use rullama_chat::PromptStyle;
 use rullama_gemma::{Config, Warning};
 use rullama_gguf::Model;
+use rullama_graph::CacheFormat;
 use rullama_tokenizer::Tokenizer;
 
-use crate::{Backend, EngineError, Entropy, OptionRange, Session};
+use crate::{Backend, EngineError, Entropy, OptionRange, Session, prompt_style};
 
 /// Weights that the CPU backend keeps in memory unless told otherwise.
 const WEIGHT_MEMORY: u64 = 1 << 30;
-
-/// How keys and values are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum KvFormat {
-    /// Exactly.
-    #[default]
-    F32,
-    /// In half precision, as most engines do.
-    F16,
-    /// In eight bits, in blocks of 32 with a common scale.
-    Q8,
-}
 
 /// How a model is loaded.
 #[derive(Debug, Clone)]
@@ -30,8 +19,8 @@ pub enum KvFormat {
 pub struct LoadOptions {
     /// Tokens a conversation may have; without it, as many as the model was made for.
     pub context: Option<u32>,
-    /// How keys and values are kept.
-    pub kv: KvFormat,
+    /// The format of keys and values.
+    pub kv: CacheFormat,
     /// Bytes of weights that are held in memory; the others are read again for each token.
     pub weight_memory: u64,
     /// Bytes of a GPU's memory that the model and one conversation may take; without it, as many as there are.
@@ -42,9 +31,9 @@ pub struct LoadOptions {
     /// The most tokens of a prompt that a GPU reads at once; without it, as many as are read fastest.
     #[cfg(feature = "gpu")]
     pub rows: Option<u32>,
-    /// The style of prompts; without it, the one that the model's kind was trained with.
-    pub prompts: Option<Variant>,
-    /// Where sessions get the seeds of replies that name none.
+    /// The style of prompts, if the model's package states one; without it, [`prompt_style`] decides.
+    pub prompts: Option<PromptStyle>,
+    /// The source of seeds for replies whose options name none.
     pub entropy: Entropy,
 }
 
@@ -52,7 +41,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             context: None,
-            kv: KvFormat::F32,
+            kv: CacheFormat::F32,
             weight_memory: WEIGHT_MEMORY,
             gpu_memory: None,
             #[cfg(feature = "gpu")]
@@ -73,9 +62,9 @@ impl LoadOptions {
         self
     }
 
-    /// Sets how keys and values are kept.
+    /// Sets the format of keys and values.
     #[must_use]
-    pub fn kv(mut self, format: KvFormat) -> Self {
+    pub fn kv(mut self, format: CacheFormat) -> Self {
         self.kv = format;
         self
     }
@@ -97,12 +86,12 @@ impl LoadOptions {
 
     /// Sets the style of prompts.
     #[must_use]
-    pub fn prompts(mut self, variant: Variant) -> Self {
-        self.prompts = Some(variant);
+    pub fn prompts(mut self, style: PromptStyle) -> Self {
+        self.prompts = Some(style);
         self
     }
 
-    /// Sets where sessions get the seeds of replies that name none.
+    /// Sets the source of seeds for replies whose options name none.
     #[must_use]
     pub fn entropy(mut self, entropy: Entropy) -> Self {
         self.entropy = entropy;
@@ -136,7 +125,7 @@ pub(crate) struct Inner {
     pub(crate) tokenizer: Tokenizer,
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) context: usize,
-    pub(crate) prompts: Variant,
+    pub(crate) prompts: PromptStyle,
     pub(crate) entropy: Entropy,
     warnings: Vec<Warning>,
     #[cfg(feature = "gpu")]
@@ -217,8 +206,8 @@ impl Engine {
         &self.inner.warnings
     }
 
-    /// The style of its prompts.
-    pub fn prompts(&self) -> Variant {
+    /// The style of the model's prompts.
+    pub fn prompts(&self) -> PromptStyle {
         self.inner.prompts
     }
 
@@ -233,7 +222,7 @@ struct Checked {
     config: Config,
     tokenizer: Tokenizer,
     context: usize,
-    prompts: Variant,
+    prompts: PromptStyle,
     entropy: Entropy,
     warnings: Vec<Warning>,
 }
@@ -249,9 +238,8 @@ impl Checked {
             Some(asked) if asked > most => return Err(EngineError::ContextTooLarge { asked, most }),
             Some(asked) => asked,
         };
-        // The small members are those with per-layer embeddings.
-        let own = if config.per_layer_width.is_some() { Variant::Small } else { Variant::Large };
-        let (context, prompts) = (context as usize, options.prompts.unwrap_or(own));
+        let context = context as usize;
+        let prompts = options.prompts.map_or_else(|| prompt_style(model), Ok)?;
         let warnings = rullama_gemma::warnings(model, &config);
         Ok(Self { config, tokenizer, context, prompts, entropy: options.entropy, warnings })
     }

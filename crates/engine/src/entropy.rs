@@ -1,11 +1,11 @@
-//! Where the seeds of replies come from whose options name none.
+//! The source of the seeds that options leave open.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-/// A source of unpredictable 64-bit numbers, asked once for each [`Session`](crate::Session).
+/// A source of unpredictable 64-bit numbers. The engine takes one for each reply whose options name no seed.
 ///
 /// The default asks the operating system. `wasm32-unknown-unknown` has none: there the default gives the same numbers
-/// in every run, and whoever loads a model in a browser sets a source that asks `crypto.getRandomValues`.
+/// in every run, and code that loads a model in a browser sets a source that asks `crypto.getRandomValues`.
 #[derive(Clone, Copy)]
 pub struct Entropy(fn() -> u64);
 
@@ -16,8 +16,9 @@ impl Entropy {
         Self(next)
     }
 
-    pub(crate) fn next(self) -> u64 {
-        (self.0)()
+    /// A new seed. It has 53 bits, so that JSON and JavaScript can carry it and the reply can be repeated with it.
+    pub(crate) fn seed(self) -> u64 {
+        (self.0)() & ((1 << 53) - 1)
     }
 }
 

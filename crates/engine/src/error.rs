@@ -31,7 +31,7 @@ pub enum EngineError {
     Sample(#[from] SampleError),
 
     /// A step gave an infinite number, or none (NaN): the weights are damaged, or the activations overflowed.
-    #[error("`{value}` is not finite after {tokens} tokens")]
+    #[error("the model computed a value that is not finite (`{value}`, after {tokens} tokens)")]
     NotFinite {
         /// The value in which the backend found it: the logits, or one before them.
         value: String,
@@ -39,21 +39,31 @@ pub enum EngineError {
         tokens: usize,
     },
 
-    /// A step failed, in the backend's own way.
-    #[error("the model cannot go on")]
+    /// The device was lost: its driver crashed, or the system took it away. Its memory is lost with it. The session is
+    /// still valid and reads the conversation again on a new device.
+    #[error(transparent)]
+    DeviceLost(Box<dyn std::error::Error>),
+
+    /// The conversation lost its place in the backend's memory to another one. The session is still valid and reads the
+    /// conversation again.
+    #[error("the conversation made room for another one and has to be read again")]
+    Evicted,
+
+    /// A step failed for a reason that only its backend knows.
+    #[error("the model can't continue")]
     Step {
-        /// What kind of failure it was, as [`code`](Self::code) gives it.
+        /// The kind of failure, as [`code`](Self::code) gives it.
         code: &'static str,
-        /// What the backend said.
+        /// The backend's own error.
         source: Box<dyn std::error::Error>,
     },
 
     /// The prompt has no tokens.
-    #[error("the prompt is empty; at least one token was expected")]
+    #[error("the prompt is empty")]
     EmptyPrompt,
 
     /// The prompt does not fit the context, or leaves no room for a reply.
-    #[error("the prompt has {tokens} tokens; {fits} fit a context of {context}")]
+    #[error("the prompt has {tokens} tokens, but at most {fits} fit in a context of {context}")]
     ContextOverflow {
         /// Tokens of the prompt.
         tokens: usize,
@@ -64,7 +74,7 @@ pub enum EngineError {
     },
 
     /// A larger context than the model was made for.
-    #[error("a context of {asked} tokens was asked for; the model was made for {most}")]
+    #[error("a context of {asked} tokens is too large for this model, which supports {most}")]
     ContextTooLarge {
         /// What was asked for.
         asked: u32,
@@ -73,7 +83,7 @@ pub enum EngineError {
     },
 
     /// The prompt holds pictures or sounds, which the engine cannot read yet.
-    #[error("message {message} carries media; only text can be read")]
+    #[error("message {message} has images or audio, and rullama reads only text so far")]
     Media {
         /// Which message.
         message: usize,
@@ -90,6 +100,8 @@ impl EngineError {
             Self::Option(error) => error.code(),
             Self::Sample(error) => error.code(),
             Self::NotFinite { .. } => "model.not_finite",
+            Self::DeviceLost(_) => "device.lost",
+            Self::Evicted => "conversation.evicted",
             Self::Step { code, .. } => code,
             Self::EmptyPrompt => "input.empty",
             Self::ContextOverflow { .. } => "context.overflow",

@@ -1,21 +1,15 @@
-//! Token by token: read the prompt, choose, read what was chosen.
+//! A continuation of tokens, with its text and its end.
 
-use rullama_tokenizer::{SpecialOutput, StreamDecoder};
+use rullama_tokenizer::SpecialOutput;
 
-use crate::{
-    Choosing, EngineError, GenerateOptions, Logits, Released, RepetitionGuard, Sampled, Sampler,
-    SamplingOptions, Session, StopStrings,
-};
-
-/// How often a reply survives the loss of what computes it. What is lost again and again will not be there for long.
-const RECOVERIES: u32 = 2;
+use crate::{EngineError, GenerateOptions, Sampled, Session, text::TextStream, tokens::TokenStream};
 
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FinishReason {
     /// The model ended it, or a stop string did.
     Stop,
-    /// There was no room for more, or no more was asked for.
+    /// It has as many tokens as were asked for, or as the context has room for.
     Length,
 }
 
@@ -29,21 +23,21 @@ impl FinishReason {
     }
 }
 
-/// What a reply cost.
+/// The number of tokens that a reply took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
-    /// How many of them had been read before.
+    /// Tokens of the prompt that the session had read before.
     pub reused_tokens: usize,
-    /// Tokens generated, the one that ended the reply included.
+    /// Tokens generated, including the one that ended the reply.
     pub generated_tokens: usize,
 }
 
 /// A generated token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
-    /// The token, with log-probabilities where these were asked for.
+    /// The token, with log-probabilities if the options ask for them.
     pub sampled: Sampled,
     /// The text that became certain with it. It may be empty, and it may be that of earlier tokens.
     pub text: String,
@@ -53,34 +47,17 @@ pub struct Token {
 pub(crate) struct GenerationSetup<'a> {
     pub(crate) options: &'a GenerateOptions,
     pub(crate) special: SpecialOutput,
-    /// Whether a reply that goes round in circles is ended.
-    pub(crate) guard: bool,
+    /// Whether a reply ends that repeats one piece of text without end.
+    pub(crate) guarded: bool,
 }
 
-/// Tokens as they are generated. Dropping it ends the generation and leaves the session valid.
+/// A continuation, token by token. Dropping it ends the generation and leaves the session valid.
 pub struct Generation<'s> {
-    session: &'s mut Session,
-    /// The prompt, and what was generated after it.
-    tokens: Vec<u32>,
-    sampler: Sampler,
-    decoder: StreamDecoder,
-    stop: StopStrings,
-    guard: Option<RepetitionGuard>,
-    max_tokens: usize,
+    stream: TokenStream<'s>,
+    text: TextStream,
+    generated: Vec<Sampled>,
     ignore_end: bool,
-    /// Whether whoever computes the logits chooses the tokens, too.
-    on_device: bool,
-    options: SamplingOptions,
-    seed: u64,
-    /// The logits of the last token read, until they are used.
-    logits: Option<Logits>,
-    /// The token that the device chose after the prompt, until it is asked for.
-    first: Option<u32>,
-    /// A chosen token that has not been read yet.
-    unread: Option<u32>,
     finished: Option<FinishReason>,
-    usage: Usage,
-    recoveries: u32,
 }
 
 impl<'s> Generation<'s> {
@@ -89,101 +66,45 @@ impl<'s> Generation<'s> {
         prompt: Vec<u32>,
         setup: GenerationSetup<'_>,
     ) -> Result<Self, EngineError> {
-        session.check_length(&prompt, 1)?;
-        let GenerationSetup { options, special, guard } = setup;
-        let room = session.engine.context() - prompt.len();
-        let seed = session.next_seed();
-        let suppressed = session.engine.tokenizer().suppressed_tokens();
+        let GenerationSetup { options, special, guarded } = setup;
         Ok(Self {
-            sampler: Sampler::new(&options.sampling, suppressed, seed)?,
-            decoder: StreamDecoder::new(special),
-            stop: StopStrings::new(&options.stop),
-            guard: guard.then(RepetitionGuard::default),
-            max_tokens: options.max_tokens.map_or(room, |most| room.min(most as usize)),
+            stream: TokenStream::new(session, prompt, &options.sampling, options.max_tokens)?,
+            text: TextStream::new(special, &options.stop, guarded),
+            generated: Vec::new(),
             ignore_end: options.ignore_end,
-            on_device: false,
-            options: options.sampling.clone(),
-            seed,
-            logits: None,
-            first: None,
-            unread: None,
             finished: None,
-            usage: Usage { prompt_tokens: prompt.len(), ..Usage::default() },
-            recoveries: 0,
-            session,
-            tokens: prompt,
         })
     }
 
-    /// Reads the prompt, of which the session may know the beginning, and waits until it has been read.
-    /// [`next`](Self::next) does the same when it was not done before.
+    /// Reads the prompt, except for a beginning that the session has read before, and waits until it has been read.
+    /// [`next`](Self::next) does the same if the caller did not.
     pub async fn read_prompt(&mut self) -> Result<(), EngineError> {
-        while let Err(error) = self.read_tokens().await {
-            self.recover(error).await?;
-        }
-        Ok(())
-    }
-
-    /// Reads the prompt; and after what computes it was lost, also what was generated since.
-    async fn read_tokens(&mut self) -> Result<(), EngineError> {
-        if self.on_device || self.logits.is_some() || self.unread.is_some() {
-            return Ok(());
-        }
-        let generated = self.usage.generated_tokens;
-        let rest = self.session.keep_common(&self.tokens);
-        if generated == 0 && self.recoveries == 0 {
-            self.usage.reused_tokens = self.tokens.len() - rest.len();
-        }
-        let choosing = Choosing {
-            rest,
-            tokens: &self.tokens,
-            options: &self.options,
-            suppressed: self.session.engine.inner.tokenizer.suppressed_tokens(),
-            seed: self.seed,
-            drawn: generated,
-            most: self.max_tokens - generated,
-        };
-        self.on_device = self.session.state.begin(choosing).await?;
-        if self.on_device {
-            self.session.has_read(rest);
-            // Once the first token is there, the prompt has been read; before, it may only have been handed over.
-            self.first = Some(self.session.state.next_token().await?);
-        } else {
-            self.logits = Some(self.session.read(rest).await?);
-        }
-        Ok(())
-    }
-
-    /// Makes it possible to go on after an error that says that the device is gone; gives other errors back.
-    async fn recover(&mut self, error: EngineError) -> Result<(), EngineError> {
-        if self.recoveries == RECOVERIES || !self.session.recover(&error).await? {
-            return Err(error);
-        }
-        self.recoveries += 1;
-        // Everything is to be read again; the sampler still knows where its random numbers are.
-        (self.on_device, self.logits, self.first, self.unread) = (false, None, None, None);
-        Ok(())
+        self.stream.read_prompt().await
     }
 
     /// The next token, or nothing when the reply has ended.
     pub async fn next(&mut self) -> Option<Result<Token, EngineError>> {
-        if self.finished.is_some() {
-            return None;
-        }
-        if self.max_tokens == 0 {
+        if self.finished.is_none() && self.stream.is_full() {
             self.finished = Some(FinishReason::Length);
+        }
+        if self.finished.is_some() {
             return None;
         }
         Some(self.advance().await)
     }
 
     pub(crate) fn session_mut(&mut self) -> &mut Session {
-        self.session
+        self.stream.session_mut()
     }
 
-    /// The session, with the conversation as far as it got.
-    pub(crate) fn into_session(self) -> &'s mut Session {
-        self.session
+    /// The tokens generated so far, with log-probabilities if the options ask for them.
+    pub fn tokens(&self) -> &[Sampled] {
+        &self.generated
+    }
+
+    /// The ids of the tokens generated so far.
+    pub fn ids(&self) -> Vec<u32> {
+        self.generated.iter().map(|token| token.id).collect()
     }
 
     /// Why it ended, once it has.
@@ -191,80 +112,43 @@ impl<'s> Generation<'s> {
         self.finished
     }
 
-    /// The seed of its random numbers: the one in its options, or the one that the session chose. The same prompt and
+    /// The seed of its random numbers: the one in its options, or the one that the engine chose. The same prompt and
     /// options with this seed give the same tokens again.
     pub fn seed(&self) -> u64 {
-        self.sampler.seed()
+        self.stream.seed()
     }
 
-    /// What it cost so far.
+    /// The number of tokens that it took so far.
     pub fn usage(&self) -> Usage {
-        self.usage
-    }
-
-    /// The next token that the device has chosen.
-    async fn chosen(&mut self) -> Result<Sampled, EngineError> {
-        let id = match self.first.take() {
-            Some(id) => id,
-            None => self.session.state.next_token().await?,
-        };
-        // Whoever chose this one had read the one before.
-        if let Some(read) = self.unread.take() {
-            self.session.has_read(&[read]);
-        }
-        Ok(Sampled { id, logprob: None, top: Vec::new() })
-    }
-
-    /// Reads the last token chosen and chooses the next.
-    async fn choose(&mut self) -> Result<Sampled, EngineError> {
-        if let Some(id) = self.unread {
-            self.logits = Some(self.session.step(&[id], false).await?);
-            self.unread = None;
-        }
-        let Some(logits) = self.logits.take() else { unreachable!("something was just read") };
-        Ok(self.sampler.sample(logits.last(), &self.session.history)?)
-    }
-
-    /// The next token, from whoever chooses it.
-    async fn sample(&mut self) -> Result<Sampled, EngineError> {
-        loop {
-            self.read_prompt().await?;
-            match if self.on_device { self.chosen().await } else { self.choose().await } {
-                Ok(sampled) => return Ok(sampled),
-                Err(error) => self.recover(error).await?,
-            }
+        Usage {
+            prompt_tokens: self.stream.prompt_tokens(),
+            reused_tokens: self.stream.reused_tokens(),
+            generated_tokens: self.stream.generated(),
         }
     }
 
     async fn advance(&mut self) -> Result<Token, EngineError> {
-        let sampled = self.sample().await?;
-        let id = sampled.id;
-        self.unread = Some(id);
-        self.tokens.push(id);
-        self.usage.generated_tokens += 1;
-
-        let tokenizer = self.session.engine.tokenizer();
-        let ends = !self.ignore_end && tokenizer.is_end(id);
-        let piece = if ends { "" } else { self.decoder.push(tokenizer, id)? };
-        let in_circles = self.guard.as_mut().is_some_and(|guard| !ends && guard.push(piece));
-        let released = self.stop.push(piece);
-        let (mut text, stopped) = (released.text.to_owned(), released.stopped);
-        if ends || stopped || in_circles {
+        let sampled = self.stream.next().await?;
+        self.generated.push(sampled.clone());
+        let tokenizer = self.stream.session().engine.tokenizer();
+        let mut text = String::new();
+        let mut stopped = false;
+        if !self.ignore_end && tokenizer.is_end(sampled.id) {
             self.finished = Some(FinishReason::Stop);
-        } else if self.usage.generated_tokens == self.max_tokens {
-            self.finished = Some(FinishReason::Length);
+        } else {
+            let new = self.text.push(tokenizer, sampled.id)?;
+            (text, stopped) = (new.text, new.stopped);
+            if new.stopped || new.repeats {
+                self.finished = Some(FinishReason::Stop);
+            } else if self.stream.is_full() {
+                self.finished = Some(FinishReason::Length);
+            }
         }
         if self.finished.is_some() && !stopped {
-            // What had been held back is text after all, unless it completes a stop string.
-            let rest = self.decoder.finish().to_owned();
-            let mut ended = false;
-            let mut take = |released: Released<'_>| {
-                text.push_str(released.text);
-                ended |= released.stopped;
-            };
-            take(self.stop.push(&rest));
-            take(self.stop.finish());
-            if ended {
+            // Text that was held back belongs to the reply, up to a stop string that it completes.
+            let rest = self.text.finish();
+            text.push_str(&rest.text);
+            if rest.stopped {
                 self.finished = Some(FinishReason::Stop);
             }
         }

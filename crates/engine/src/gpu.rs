@@ -1,25 +1,22 @@
 //! The GPU as a backend.
 //!
-//! A GPU can be lost: its driver crashes, it is taken away, a browser gives it to somebody else. What was on it is gone.
-//! Then the first state that notices opens the GPU again and loads the model again from its source; the others find
-//! both done. Each begins with an empty memory, and its session reads the conversation again.
+//! A GPU can be lost: its driver crashes, the system removes it, a browser takes it away. Its memory is lost with it. The
+//! first state that notices opens the GPU again and loads the model again from its source; the other states use the model
+//! that it loaded. Each starts with an empty cache, and its session reads the conversation again.
 
 use std::{cell::RefCell, rc::Rc};
 
 use futures_util::lock::Mutex;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
-use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuState, ModelOptions};
+use rullama_gpu::{Gpu, GpuError, GpuModel, GpuState, ModelOptions};
 
-use crate::{
-    Backend, Choosing, EngineError, KvFormat, LoadOptions, Logits, Pending, State, Watcher, device_sampling,
-    sampler::skip_draws,
-};
+use crate::{Backend, Choosing, EngineError, LoadOptions, LogitRows, Logits, Pending, State, Watcher};
 
-/// A model on a GPU, which may come to be another one.
+/// The model on the GPU. Replaced when the device is lost and the model is loaded again.
 pub(crate) struct Shared {
     loaded: RefCell<Rc<GpuModel>>,
-    /// Sessions that lose the GPU together load the model again once.
+    /// Held while the model is loaded again, so that sessions that lose the GPU together load it once.
     turn: Mutex<()>,
 }
 
@@ -32,13 +29,8 @@ impl Shared {
         options: &LoadOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
-        let cache = match options.kv {
-            KvFormat::F32 => CacheFormat::F32,
-            KvFormat::F16 => CacheFormat::F16,
-            KvFormat::Q8 => CacheFormat::Q8,
-        };
         let graph = text(&source, config, Outputs::Last)?;
-        let mut wanted = ModelOptions::default().context(context as u32).cache(cache);
+        let mut wanted = ModelOptions::default().context(context as u32).cache(options.kv);
         (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
         if let Some(rows) = options.rows {
             wanted = wanted.rows(rows);
@@ -47,12 +39,12 @@ impl Shared {
         Ok(Self { loaded: RefCell::new(Rc::new(loaded)), turn: Mutex::new(()) })
     }
 
-    /// The model as it was loaded last.
+    /// The model that was loaded last.
     pub(crate) fn model(&self) -> Rc<GpuModel> {
         self.loaded.borrow().clone()
     }
 
-    /// The model on a GPU that is there.
+    /// The model on a GPU that is not lost; loads it again if it is.
     async fn recovered(&self) -> Result<Rc<GpuModel>, EngineError> {
         let _turn = self.turn.lock().await;
         let before = self.model();
@@ -65,7 +57,7 @@ impl Shared {
     }
 }
 
-/// States of a model on a GPU.
+/// Makes states for a model on a GPU.
 pub(crate) struct GpuBackend {
     shared: Rc<Shared>,
 }
@@ -83,8 +75,12 @@ impl Backend for GpuBackend {
         Ok(Box::new(GpuBackendState { shared: self.shared.clone(), model, state }))
     }
 
-    fn rows_at_once(&self) -> usize {
-        self.shared.model().rows_at_once()
+    fn rows_at_once(&self, logits: LogitRows) -> usize {
+        match logits {
+            LogitRows::None | LogitRows::Last => self.shared.model().rows_at_once(),
+            // The graph on the GPU gives the logits of the last row only.
+            LogitRows::All => 1,
+        }
     }
 }
 
@@ -103,43 +99,34 @@ impl State for GpuBackendState {
         self.state.truncate(len);
     }
 
-    /// Steps are over before anybody would wonder.
+    /// GPU steps finish too quickly to need progress.
     fn watch(&mut self, _watcher: Watcher) {}
 
     fn begin<'a>(&'a mut self, choosing: Choosing<'a>) -> Pending<'a, bool> {
         Box::pin(async move {
-            let Choosing { rest, tokens, options, suppressed, seed, drawn, most } = choosing;
-            let context = self.state.context();
-            let sampling = device_sampling(options, suppressed, seed, context)?;
-            let Some(mut sampling) = sampling.filter(|_| self.model.can_choose()) else { return Ok(false) };
-            skip_draws(&mut sampling, drawn);
-            self.state.begin(rest, &sampling, tokens, most).await.map_err(failed)?;
+            let Choosing { unread, tokens, sampler, most } = choosing;
+            let sampling = sampler.on_device(self.state.context());
+            let Some(sampling) = sampling.filter(|_| self.model.can_choose()) else { return Ok(false) };
+            self.state.begin(unread, &sampling, tokens, most).await.map_err(failed)?;
             Ok(true)
         })
+    }
+
+    fn end(&mut self) {
+        self.state.end();
     }
 
     fn next_token(&mut self) -> Pending<'_, u32> {
         Box::pin(async { self.state.next_token().await.map_err(failed) })
     }
 
-    fn step<'a>(&'a mut self, ids: &'a [u32], all: bool) -> Pending<'a, Logits> {
+    fn step<'a>(&'a mut self, ids: &'a [u32], logits: LogitRows) -> Pending<'a, Logits> {
         Box::pin(async move {
-            let mut values = Vec::new();
-            // A plan computes the last row's logits; those of all rows are those of steps of one.
-            let size = if all { 1 } else { self.state.rows_at_once() };
-            let before = self.state.len();
-            for ids in ids.chunks(size) {
-                match self.state.step(ids).await {
-                    Ok(logits) if all => values.extend(logits),
-                    Ok(logits) => values = logits,
-                    Err(error) => {
-                        self.state.truncate(before);
-                        return Err(failed(error));
-                    }
-                }
-            }
-            let vocabulary = self.state.vocabulary();
-            Ok(Logits { values, vocabulary })
+            let values = match logits {
+                LogitRows::None => self.state.read(ids).await.map(|()| Vec::new()),
+                LogitRows::Last | LogitRows::All => self.state.step(ids).await,
+            };
+            Ok(Logits { values: values.map_err(failed)?, vocabulary: self.state.vocabulary() })
         })
     }
 
@@ -156,6 +143,8 @@ impl State for GpuBackendState {
 fn failed(error: GpuError) -> EngineError {
     match error {
         GpuError::NotFinite { value, tokens } => EngineError::NotFinite { value: value.to_owned(), tokens },
+        error @ GpuError::Lost { .. } => EngineError::DeviceLost(Box::new(error)),
+        GpuError::Evicted => EngineError::Evicted,
         error => EngineError::Step { code: error.code(), source: Box::new(error) },
     }
 }

@@ -9,7 +9,7 @@
 //! | choose the next token | [`Sampler`] |
 //! | end a reply at a text, across chunks | [`StopStrings`] |
 //!
-//! A session compares a prompt with what the model has read already and computes only the difference. Dropping a
+//! A session compares a prompt with the tokens that the model has read and computes only the difference. Dropping a
 //! reply stops the model and leaves the session valid. Options, their defaults and the order of the sampler's steps
 //! are those of Ollama for Gemma 4.
 //!
@@ -55,22 +55,26 @@ mod generation;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod options;
+mod prompt_style;
 mod repetition;
 mod reply;
 mod sampler;
 mod session;
+mod steps;
 mod stop;
+mod text;
+mod tokens;
 
-pub use backend::{Backend, Choosing, Logits, Pending, State, StepProgress, Watcher};
-pub use engine::{Engine, KvFormat, LoadOptions};
+pub use backend::{Backend, Choosing, LogitRows, Logits, Pending, State, StepProgress, Watcher};
+pub use engine::{Engine, LoadOptions};
 pub use entropy::Entropy;
 pub use error::EngineError;
 pub use generation::{FinishReason, Generation, Token, Usage};
 pub use options::{GenerateOptions, OptionError, OptionRange, OptionWarning, SamplingOptions};
+pub use prompt_style::prompt_style;
 pub use repetition::RepetitionGuard;
 pub use reply::Reply;
-#[cfg(feature = "gpu")]
-pub use sampler::device_sampling;
+pub use rullama_graph::CacheFormat;
 pub use sampler::{SampleError, Sampled, Sampler, TokenLogprob};
 pub use session::{ChatOptions, Session};
 pub use stop::{Released, StopStrings};

@@ -9,14 +9,15 @@ use crate::{
     ChatOptions, EngineError, FinishReason, Generation, Sampled, Session, Usage, generation::GenerationSetup,
 };
 
-/// A model's answer as it is written. Dropping it stops the model; what it had written stays in the
-/// conversation.
+/// A model's answer while the model writes it: a [`Generation`] whose text is parsed into answer, thought and tool
+/// calls. Dropping it stops the model; the answer so far stays in the conversation.
 pub struct Reply<'s> {
-    generation: Option<Generation<'s>>,
+    generation: Generation<'s>,
+    /// None once the whole text has been parsed.
     parser: Option<ReplyParser>,
+    /// Parsed deltas that the caller has not asked for yet.
     ready: VecDeque<Delta>,
     parts: ReplyParts,
-    tokens: Vec<Sampled>,
     /// Whether the reply becomes one of the session's messages.
     keep: bool,
 }
@@ -33,33 +34,29 @@ impl<'s> Reply<'s> {
             thought_open: prompt.thought_open,
             tools: &options.tools,
         });
-        let guard = !options.generate.ignore_end;
-        let setup = GenerationSetup { options: &options.generate, special: SpecialOutput::ForParser, guard };
-        let generation = Generation::new(session, ids, setup)?;
+        let setup = GenerationSetup {
+            options: &options.generate,
+            special: SpecialOutput::ForParser,
+            guarded: !options.generate.ignore_end,
+        };
         Ok(Self {
-            generation: Some(generation),
+            generation: Generation::new(session, ids, setup)?,
             parser: Some(parser),
             ready: VecDeque::new(),
             parts: ReplyParts::default(),
-            tokens: Vec::new(),
             keep: false,
         })
     }
 
-    /// Makes the message that is answered, and in the end the answer, part of the session's conversation.
+    /// Adds the message that this reply answers to the session's conversation, and in the end the reply as well.
     pub(crate) fn keep_after(&mut self, message: Message) {
-        if let Some(generation) = &mut self.generation {
-            generation.session_mut().messages.push(message);
-            self.keep = true;
-        }
+        self.generation.session_mut().messages.push(message);
+        self.keep = true;
     }
 
-    /// Reads the prompt. [`next`](Self::next) does the same when it was not done before.
+    /// Reads the prompt. [`next`](Self::next) does the same if the caller did not.
     pub async fn read_prompt(&mut self) -> Result<(), EngineError> {
-        match &mut self.generation {
-            Some(generation) => generation.read_prompt().await,
-            None => Ok(()),
-        }
+        self.generation.read_prompt().await
     }
 
     /// The next part of the answer, or nothing when it is complete.
@@ -69,14 +66,9 @@ impl<'s> Reply<'s> {
                 self.parts.push(delta.clone());
                 return Some(Ok(delta));
             }
-            let (Some(parser), Some(generation)) = (&mut self.parser, &mut self.generation) else {
-                return None;
-            };
-            match generation.next().await {
-                Some(Ok(token)) => {
-                    self.tokens.push(token.sampled);
-                    self.ready.extend(parser.push(&token.text));
-                }
+            let parser = self.parser.as_mut()?;
+            match self.generation.next().await {
+                Some(Ok(token)) => self.ready.extend(parser.push(&token.text)),
                 Some(Err(error)) => {
                     self.parser = None;
                     return Some(Err(error));
@@ -91,29 +83,34 @@ impl<'s> Reply<'s> {
         &self.parts
     }
 
-    /// The tokens generated so far, with log-probabilities where these were asked for.
+    /// The stream of tokens that this answer is parsed from.
+    pub fn generation(&self) -> &Generation<'s> {
+        &self.generation
+    }
+
+    /// The tokens generated so far, with log-probabilities if the options ask for them.
     pub fn tokens(&self) -> &[Sampled] {
-        &self.tokens
+        self.generation.tokens()
     }
 
     /// The ids of the tokens generated so far.
     pub fn ids(&self) -> Vec<u32> {
-        self.tokens.iter().map(|token| token.id).collect()
+        self.generation.ids()
     }
 
     /// Why it ended, once it has.
     pub fn finish_reason(&self) -> Option<FinishReason> {
-        self.generation.as_ref().and_then(Generation::finish_reason)
+        self.generation.finish_reason()
     }
 
-    /// The seed of its random numbers, as [`Generation::seed`] has it.
+    /// The seed of its random numbers, as [`Generation::seed`] gives it.
     pub fn seed(&self) -> u64 {
-        self.generation.as_ref().map_or(0, Generation::seed)
+        self.generation.seed()
     }
 
-    /// What it cost so far.
+    /// The number of tokens that it took so far.
     pub fn usage(&self) -> Usage {
-        self.generation.as_ref().map(Generation::usage).unwrap_or_default()
+        self.generation.usage()
     }
 }
 
@@ -122,15 +119,13 @@ impl Drop for Reply<'_> {
         if !self.keep {
             return;
         }
-        // What was held back belongs to what was written.
+        // The parser may hold text back, which is part of the reply.
         let rest = self.parser.take().into_iter().flat_map(ReplyParser::finish);
         self.parts.extend(self.ready.drain(..).chain(rest));
         let parts = std::mem::take(&mut self.parts);
-        // Stopped before it had said anything, it said nothing.
-        if parts != ReplyParts::default()
-            && let Some(generation) = self.generation.take()
-        {
-            generation.into_session().messages.push(parts.into_message());
+        // A reply that was stopped before its first word leaves no message.
+        if parts != ReplyParts::default() {
+            self.generation.session_mut().messages.push(parts.into_message());
         }
     }
 }

@@ -6,14 +6,11 @@ use rullama_chat::{Conversation, Message, Prompt, Tool, render};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 
 use crate::{
-    Engine, EngineError, GenerateOptions, Generation, Logits, Reply, State, StepProgress,
-    generation::GenerationSetup,
+    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, Reply, State, StepProgress,
+    generation::GenerationSetup, steps::Steps,
 };
 
-/// What a backend says when what it computes on is gone.
-const DEVICE_LOST: &str = "device.lost";
-
-/// What a conversation is answered with.
+/// How the model answers a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatOptions {
     /// How the reply is generated.
@@ -32,27 +29,25 @@ impl Default for ChatOptions {
 
 /// A conversation: what the model has read so far, ready to be continued.
 ///
-/// The tokens of a prompt are compared with those already read, and only the difference is computed. Whatever
-/// happens to a reply, finished, failed or dropped, the session stays valid. Where a GPU is lost and can be had again, it
-/// reads the conversation again and goes on.
+/// The session compares the tokens of a prompt with those it has read, and computes only the difference. It stays valid
+/// whether a reply finishes, fails or is dropped. When a GPU is lost and can be opened again, the session reads the
+/// conversation again and continues.
 pub struct Session {
     pub(crate) engine: Engine,
     pub(crate) state: Box<dyn State>,
-    /// The tokens that `state` remembers.
+    /// The tokens in the cache of `state`.
     pub(crate) history: Vec<u32>,
     pub(crate) messages: Vec<Message>,
     rows: u64,
-    seed: u64,
 }
 
 impl Session {
     pub(crate) fn new(engine: Engine) -> Result<Self, EngineError> {
         let state = engine.inner.backend.state()?;
-        let seed = engine.inner.entropy.next();
-        Ok(Self { engine, state, history: Vec::new(), messages: Vec::new(), rows: 0, seed })
+        Ok(Self { engine, state, history: Vec::new(), messages: Vec::new(), rows: 0 })
     }
 
-    /// The model it talks to.
+    /// The model that answers.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -67,12 +62,12 @@ impl Session {
         &self.history
     }
 
-    /// Rows computed since the session began: what reading costs, and what a shared beginning saves.
+    /// The number of rows computed since the session began. A prompt that begins like the one before it adds few.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Tells `watcher` how far each step has got, on backends whose steps take long.
+    /// Calls `watcher` with the progress of each step, on backends whose steps take long.
     pub fn watch(&mut self, watcher: impl Fn(StepProgress) + 'static) {
         self.state.watch(Rc::new(watcher));
     }
@@ -83,20 +78,19 @@ impl Session {
         self.set_back(0);
     }
 
-    /// Adds a message to the conversation and begins the model's reply. The reply becomes part of the
-    /// conversation, as far as it got.
+    /// Adds a message to the conversation and begins the model's reply. The reply becomes part of the conversation,
+    /// even if it is dropped before its end.
     pub fn send(&mut self, message: Message, options: &ChatOptions) -> Result<Reply<'_>, EngineError> {
         let mut messages = self.messages.clone();
         messages.push(message.clone());
         let (prompt, ids) = self.prepare(&messages, options)?;
         let mut reply = Reply::new(self, prompt, ids, options)?;
-        // From here on nothing can fail, so that a message that cannot be answered is no part of the conversation.
+        // Last, because a message that cannot be answered must not become part of the conversation.
         reply.keep_after(message);
         Ok(reply)
     }
 
-    /// Begins the reply to a whole conversation. What it has in common with what was read before is not read
-    /// again.
+    /// Begins the reply to a whole conversation. The session does not read the beginning again that it has read before.
     pub fn chat(&mut self, messages: &[Message], options: &ChatOptions) -> Result<Reply<'_>, EngineError> {
         let (prompt, ids) = self.prepare(messages, options)?;
         Reply::new(self, prompt, ids, options)
@@ -109,36 +103,37 @@ impl Session {
         options: &GenerateOptions,
         special: SpecialOutput,
     ) -> Result<Generation<'_>, EngineError> {
-        let setup = GenerationSetup { options, special, guard: false };
+        let setup = GenerationSetup { options, special, guarded: false };
         Generation::new(self, ids.to_vec(), setup)
     }
 
     /// The logits of the last of `ids`, or of all of them, read from the beginning.
     pub async fn logits(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
         self.check_length(ids, 0)?;
-        self.set_back(0);
-        match self.read_all(ids, all).await {
-            Err(error) if self.recover(&error).await? => self.read_all(ids, all).await,
+        match self.read_anew(ids, all).await {
+            Err(error) if self.recover(&error).await? => self.read_anew(ids, all).await,
             result => result,
         }
     }
 
-    async fn read_all(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
-        if all { self.step(ids, true).await } else { self.read(ids).await }
+    async fn read_anew(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
+        self.set_back(0);
+        if all { self.read_all(ids).await } else { self.read(ids).await }
     }
 
-    /// After an error that says that the device is gone: has it replaced. The conversation is still there, but nothing
-    /// of it is read any more.
+    /// After [`EngineError::DeviceLost`] or [`EngineError::Evicted`]: asks the state to start again, on a new device if need
+    /// be. The messages stay; the tokens have to be read again.
     pub(crate) async fn recover(&mut self, error: &EngineError) -> Result<bool, EngineError> {
-        let recovered = error.code() == DEVICE_LOST && self.state.recover().await?;
+        let lost = matches!(error, EngineError::DeviceLost(_) | EngineError::Evicted);
+        let recovered = lost && self.state.recover().await?;
         if recovered {
             self.history.truncate(self.state.len());
         }
         Ok(recovered)
     }
 
-    /// The logits after `ids`. What was read before is not read again, so that asking once for each token costs no
-    /// more than generating them.
+    /// The logits after `ids`. The session does not read the beginning again that it has read before, so asking once for
+    /// each token costs no more than generating them.
     pub async fn next_logits(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
         self.check_length(ids, 0)?;
         let rest = self.keep_common(ids);
@@ -167,20 +162,6 @@ impl Session {
         Ok((prompt, ids))
     }
 
-    /// A seed for a reply whose options name none: another for each reply. It has 53 bits, so that it survives JSON
-    /// and JavaScript, and the reply can be repeated with it.
-    pub(crate) fn next_seed(&mut self) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.seed & ((1 << 53) - 1)
-    }
-
-    /// Sets where the seeds of replies start whose options name none. Without it a session starts at a number from
-    /// [`LoadOptions::entropy`](crate::LoadOptions::entropy). Two sessions that are given the same number write the
-    /// same replies.
-    pub fn set_seed(&mut self, seed: u64) {
-        self.seed = seed;
-    }
-
     /// A prompt has at least one token and leaves room for `reply` more.
     pub(crate) fn check_length(&self, ids: &[u32], reply: usize) -> Result<(), EngineError> {
         let context = self.engine.context();
@@ -194,8 +175,8 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the conversation back to what it has in common with `ids`, and gives the rest, which is never
-    /// empty: the last token's logits are needed.
+    /// Sets the conversation back to the beginning that it shares with `ids`, and gives the rest of `ids`. The rest is
+    /// never empty, because the caller needs the logits of the last token.
     pub(crate) fn keep_common<'i>(&mut self, ids: &'i [u32]) -> &'i [u32] {
         let common = self.history.iter().zip(ids).take_while(|(a, b)| a == b).count();
         self.set_back(common.min(ids.len() - 1));
@@ -207,24 +188,45 @@ impl Session {
         self.history.truncate(self.state.len());
     }
 
-    /// Reads `ids` in steps of a good size and gives the logits of the last.
+    /// Reads `ids` and gives the logits of the last.
     pub(crate) async fn read(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
-        let size = self.engine.inner.backend.rows_at_once();
-        let (first, last) = ids.split_at(ids.len().saturating_sub(1) / size * size);
-        for ids in first.chunks(size) {
-            self.step(ids, false).await?;
-        }
-        self.step(last, false).await
+        let last = self.read_before_last(ids).await?;
+        self.step(last, LogitRows::Last).await
     }
 
-    pub(crate) async fn step(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
-        // A step that was dropped halfway has read nothing; the history agrees with that already.
-        let logits = self.state.step(ids, all).await?;
+    /// Reads `ids` except for those of the last step, which it gives back.
+    pub(crate) async fn read_before_last<'i>(&mut self, ids: &'i [u32]) -> Result<&'i [u32], EngineError> {
+        let steps = self.steps(ids, LogitRows::Last);
+        for ids in steps.before_last {
+            self.step(ids, LogitRows::None).await?;
+        }
+        Ok(steps.last)
+    }
+
+    /// Reads `ids` and gives the logits of all.
+    async fn read_all(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
+        let steps = self.steps(ids, LogitRows::All);
+        let mut values = Vec::new();
+        for ids in steps.before_last {
+            values.extend(self.step(ids, LogitRows::All).await?.values);
+        }
+        let last = self.step(steps.last, LogitRows::All).await?;
+        values.extend(last.values);
+        Ok(Logits { values, vocabulary: last.vocabulary })
+    }
+
+    fn steps<'i>(&self, ids: &'i [u32], logits: LogitRows) -> Steps<'i> {
+        Steps::cut(ids, self.engine.inner.backend.rows_at_once(logits))
+    }
+
+    pub(crate) async fn step(&mut self, ids: &[u32], logits: LogitRows) -> Result<Logits, EngineError> {
+        // A step that is dropped before its end has read nothing, and the history does not count it either.
+        let logits = self.state.step(ids, logits).await?;
         self.has_read(ids);
         Ok(logits)
     }
 
-    /// Takes note of what the state has read.
+    /// Adds tokens that the state has read to the history.
     pub(crate) fn has_read(&mut self, ids: &[u32]) {
         self.history.extend_from_slice(ids);
         self.rows += ids.len() as u64;

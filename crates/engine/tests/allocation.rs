@@ -46,7 +46,7 @@ fn sampling_allocates_for_the_first_token_only() {
         SamplingOptions { typical_p: 0.9, ..off.clone() },
         off,
     ] {
-        let mut sampler = Sampler::new(&options, &[3], 1).unwrap();
+        let mut sampler = Sampler::new(&options, &[3]).unwrap();
         let logits: Vec<f32> = (0..20_000_u32).map(|id| (id * 7919 % 10_007) as f32 / 2000.0).collect();
         let recent: Vec<u32> = (0..500).collect();
         sampler.sample(&logits, &recent).unwrap();

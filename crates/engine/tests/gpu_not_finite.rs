@@ -4,8 +4,10 @@
 #![cfg(all(feature = "gpu", not(target_family = "wasm")))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use rullama_engine::{Engine, EngineError, GenerateOptions, KvFormat, LoadOptions, SamplingOptions, Session};
-use rullama_gguf::{Format, MemorySource, Model};
+use rullama_engine::{
+    CacheFormat, Engine, EngineError, GenerateOptions, LoadOptions, SamplingOptions, Session,
+};
+use rullama_gguf::{Format, MemorySource, Model, Writer};
 use rullama_gpu::{Gpu, GpuOptions};
 use rullama_tokenizer::SpecialOutput;
 
@@ -13,6 +15,7 @@ const PROMPT: [u32; 6] = [2, 610, 483, 700, 701, 702];
 
 const NAN: u16 = 0x7e00;
 const INFINITY: u16 = 0x7c00;
+const NEGATIVE_INFINITY: u16 = 0xfc00;
 
 fn gpu() -> Gpu {
     pollster::block_on(Gpu::open(&GpuOptions::default().without_self_test()))
@@ -29,6 +32,25 @@ impl Damaged {
     fn new(name: &str) -> Self {
         let path = format!("{}/../../testdata/gguf/{name}.gguf", env!("CARGO_MANIFEST_DIR"));
         let bytes = std::fs::read(path).unwrap();
+        let model = open(bytes.clone());
+        Self { bytes, model }
+    }
+
+    /// The same model without an entry of its metadata.
+    fn without(self, removed: &str) -> Self {
+        let mut writer = Writer::new();
+        for (key, value) in self.model.header().entries().filter(|(key, _)| *key != removed) {
+            writer.set(key, value).unwrap();
+        }
+        for tensor in self.model.tensors() {
+            writer.add_tensor(tensor.name, tensor.shape.dims(), tensor.format).unwrap();
+        }
+        let mut body = writer.begin(Vec::new()).unwrap();
+        for tensor in self.model.tensors() {
+            body.write_tensor(&pollster::block_on(self.model.read(tensor.range())).unwrap()).unwrap();
+        }
+        let bytes = body.finish().unwrap();
+        assert!(bytes.len() < self.bytes.len(), "{removed} was not there");
         let model = open(bytes.clone());
         Self { bytes, model }
     }
@@ -98,7 +120,7 @@ fn generate(session: &mut Session, sampling: SamplingOptions, count: u32) -> (Ve
 fn not_finite(error: Option<EngineError>, what: &str) -> usize {
     let error = error.unwrap_or_else(|| panic!("{what}: accepted"));
     assert_eq!(error.code(), "model.not_finite", "{what}: {error:?}");
-    assert!(error.to_string().contains("is not finite after"), "{what}: {error}");
+    assert!(error.to_string().contains("is not finite"), "{what}: {error}");
     let EngineError::NotFinite { tokens, .. } = error else { panic!("{what}: {error:?}") };
     tokens
 }
@@ -139,7 +161,7 @@ fn experts_and_rounded_caches_hide_nothing() {
     is_refused(&damaged, &gpu, &options(), "experts");
     let mut damaged = Damaged::new("micro-e2b-Q8_0");
     damaged.set("blk.1.attn_v.weight", 3, INFINITY);
-    is_refused(&damaged, &gpu, &options().kv(KvFormat::Q8), "a cache of Q8");
+    is_refused(&damaged, &gpu, &options().kv(CacheFormat::Q8), "a cache of Q8");
 }
 
 #[test]
@@ -149,6 +171,37 @@ fn activations_that_overflow_are_refused_as_on_the_cpu() {
     let mut damaged = Damaged::new("micro-e2b-Q8_0");
     damaged.fill("blk.1.post_attention_norm.weight", 1e30);
     is_refused(&damaged, &gpu, &options(), "a large norm");
+}
+
+/// Without a soft cap nothing turns an infinite logit into NaN. It is refused all the same, whatever its sign, however
+/// tokens are chosen, and even if its token is suppressed.
+#[test]
+fn an_infinite_logit_without_a_soft_cap_is_refused() {
+    const ROW: u32 = 900;
+    let gpu = gpu();
+    let drawn = SamplingOptions { top_k: 40, temperature: 1.0, ..SamplingOptions::GREEDY };
+    let from_all = SamplingOptions { top_k: 0, ..drawn.clone() };
+    let suppressed =
+        SamplingOptions { logit_bias: [(ROW, f32::NEG_INFINITY)].into(), ..SamplingOptions::GREEDY };
+    for half in [INFINITY, NEGATIVE_INFINITY] {
+        let mut damaged = Damaged::new("micro-e2b-Q8_0").without("gemma4.final_logit_softcapping");
+        // The table of embeddings is the head, too.
+        assert!(damaged.model.tensor("output.weight").is_none());
+        damaged.set("token_embd.weight", ROW.into(), half);
+        for (backend, engine) in
+            [("GPU", damaged.on_gpu(&gpu, &options())), ("CPU", damaged.on_cpu(&options()))]
+        {
+            let mut session = engine.session().unwrap();
+            for sampling in
+                [SamplingOptions::GREEDY, drawn.clone(), from_all.clone(), suppressed.clone(), by_host()]
+            {
+                let what = format!("{half:x}, {backend}, {sampling:?}");
+                let (ids, error) = generate(&mut session, sampling, 2);
+                assert!(ids.is_empty(), "{what}: {ids:?}");
+                not_finite(error, &what);
+            }
+        }
+    }
 }
 
 /// The embeddings of one token are damaged. It is refused where it is read, in a prompt of several steps and after it was
@@ -182,6 +235,7 @@ fn one_damaged_token_is_refused_where_it_is_read() {
     let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
     // Of this prompt, the first token had been read before.
     assert_eq!(not_finite(pollster::block_on(generation.read_prompt()).err(), "a prompt"), 1 + 4);
+    drop(generation);
     let (found, error) = generate(&mut session, SamplingOptions::GREEDY, at as u32 + 1);
     assert!(error.is_none(), "{error:?}");
     assert_eq!(found, ids[..=at]);

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use rullama_engine::{SampleError, Sampler, SamplingOptions, device_sampling};
+use rullama_engine::{SampleError, Sampler, SamplingOptions};
 use rullama_gpu::{Gpu, GpuOptions, lab::SampleLab};
 
 fn gpu() -> Gpu {
@@ -82,7 +82,7 @@ fn logits(shape: Shape, vocabulary: u32, noise: &mut Noise) -> Vec<f32> {
         Shape::Clustered if (start..start + 3000).contains(&id) => 9.0 + noise.unit(),
         Shape::Aligned if id % 256 == 7 => 12.0 + noise.unit(),
         Shape::Clustered | Shape::Aligned => noise.normal(),
-        Shape::Sparse if noise.unit() < 0.9 => f32::NEG_INFINITY,
+        Shape::Sparse if noise.unit() < 0.9 => -1e30,
         Shape::Sparse => 40.0 * noise.normal(),
     };
     let mut logits: Vec<f32> = (0..vocabulary).map(&mut logit).collect();
@@ -129,8 +129,8 @@ fn compare(
     count: usize,
 ) -> Tally {
     let suppressed = [3, 4, u32::MAX];
-    let sampling = device_sampling(options, &suppressed, 0, 4096).unwrap().unwrap();
-    let mut sampler = Sampler::new(options, &suppressed, 0).unwrap();
+    let mut sampler = Sampler::new(options, &suppressed).unwrap();
+    let sampling = sampler.on_device(4096).unwrap();
     lab.begin(&sampling, history).unwrap();
     let mut recent = history.to_vec();
     let mut tally = Tally::default();

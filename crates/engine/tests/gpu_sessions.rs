@@ -185,7 +185,9 @@ fn a_gpu_that_is_lost_again_and_again_ends_the_reply() {
             lose(&engine);
         }
     });
-    assert!(matches!(error, EngineError::Step { code: "device.lost", .. }), "{error:?}");
+    assert!(matches!(error, EngineError::DeviceLost(_)), "{error:?}");
+    assert_eq!(error.code(), "device.lost", "the code is a contract");
+    assert!(error.to_string().starts_with("the GPU was lost: "), "{error}");
     assert!((3..12).contains(&found.len()) && expected.starts_with(&found), "{found:?} of {expected:?}");
     drop(generation);
     assert_eq!(generate(&mut session, &prompt, &options).0, expected, "the session is still valid");

@@ -130,19 +130,19 @@ fn what_is_passed_over_is_reported_once() {
 #[test]
 fn wrong_types_are_errors_that_name_the_option() {
     for (request, message) in [
-        (json!({"temperature": "hot"}), "option `temperature`: found a string; expected a number"),
-        (json!({"top_k": [1]}), "option `top_k`: found a list; expected a whole number"),
-        (json!({"seed": true}), "option `seed`: found true or false; expected a whole number"),
-        (json!({"stop": 3}), "option `stop`: found a number; expected a list of strings"),
-        (json!({"stop": ["a", 3]}), "option `stop[1]`: found a number; expected a string"),
-        (json!({"ignore_eos": 1}), "option `ignore_eos`: found a number; expected true or false"),
+        (json!({"temperature": "hot"}), "option `temperature` is a string (expected a number)"),
+        (json!({"top_k": [1]}), "option `top_k` is a list (expected a whole number)"),
+        (json!({"seed": true}), "option `seed` is true or false (expected a whole number)"),
+        (json!({"stop": 3}), "option `stop` is a number (expected a list of strings)"),
+        (json!({"stop": ["a", 3]}), "option `stop[1]` is a number (expected a string)"),
+        (json!({"ignore_eos": 1}), "option `ignore_eos` is a number (expected true or false)"),
         (
             json!({"logit_bias": []}),
-            "option `logit_bias`: found a list; expected an object from token ids to numbers",
+            "option `logit_bias` is a list (expected an object from token ids to numbers)",
         ),
         (
             json!({"logit_bias": {"1": true}}),
-            "option `logit_bias[1]`: found true or false; expected a number or false",
+            "option `logit_bias[1]` is true or false (expected a number or false)",
         ),
     ] {
         let error = read(request).unwrap_err();
@@ -181,14 +181,11 @@ fn numbers_out_of_range_are_errors_that_name_the_option() {
     ] {
         let error = read(json!({ option: value })).unwrap_err();
         assert_eq!(error.code(), "option.out_of_range", "{error}");
-        assert_eq!(error.to_string(), format!("option `{option}`: found {value}; expected {expected}"));
+        assert_eq!(error.to_string(), format!("option `{option}` is {value} (expected {expected})"));
     }
     for (bias, message) in [
-        (
-            json!({"x": 1}),
-            "option `logit_bias`: found the id `x`; expected a whole number from 0 to 4294967295",
-        ),
-        (json!({"7": 1e300}), "option `logit_bias[7]`: found 1e+300; expected a finite number"),
+        (json!({"x": 1}), "option `logit_bias` is the id `x` (expected a whole number from 0 to 4294967295)"),
+        (json!({"7": 1e300}), "option `logit_bias[7]` is 1e+300 (expected a finite number)"),
     ] {
         assert_eq!(read(json!({ "logit_bias": bias })).unwrap_err().to_string(), message);
     }
@@ -209,11 +206,11 @@ fn values_set_in_a_program_are_checked_too() {
             ("presence_penalty", SamplingOptions { presence_penalty: value, ..off() }),
         ] {
             let error = options.validate().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("option `{name}`: found {value}; expected a ")), "{error}");
+            assert!(error.starts_with(&format!("option `{name}` is {value} (expected a ")), "{error}");
         }
     }
     let error = SamplingOptions { temperature: -1.0, ..SamplingOptions::default() }.validate().unwrap_err();
-    assert_eq!(error.to_string(), "option `temperature`: found -1; expected a finite number, 0 or above");
+    assert_eq!(error.to_string(), "option `temperature` is -1 (expected a finite number, 0 or above)");
 }
 
 /// JavaScript checks options before they reach the engine, by the same ranges.

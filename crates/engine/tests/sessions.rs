@@ -3,16 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
+    cell::{Cell, RefCell},
     future::Future,
     pin::pin,
+    rc::Rc,
     sync::atomic::{AtomicU64, Ordering},
     task::Context,
 };
 
 use rullama_chat::{Delta, Message};
 use rullama_engine::{
-    Backend, ChatOptions, Engine, EngineError, Entropy, FinishReason, GenerateOptions, LoadOptions, Logits,
-    Pending, SamplingOptions, Session, State, Watcher,
+    Backend, ChatOptions, Choosing, Engine, EngineError, Entropy, FinishReason, GenerateOptions, LoadOptions,
+    LogitRows, Logits, Pending, SamplingOptions, Session, State, Watcher,
 };
 use rullama_gguf::{MemorySource, Model};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
@@ -111,19 +113,20 @@ fn a_stop_string_ends_it_across_tokens() {
 fn the_same_seed_says_the_same() {
     let engine = engine(&LoadOptions::default());
     let (prompt, _) = reference("chat");
-    let say = |seed: Option<u64>, own: u64| {
-        let sampling =
-            SamplingOptions { seed, temperature: 3.0, top_k: 0, top_p: 1.0, ..SamplingOptions::default() };
+    let say = |seed: u64| {
+        let sampling = SamplingOptions {
+            seed: Some(seed),
+            temperature: 3.0,
+            top_k: 0,
+            top_p: 1.0,
+            ..SamplingOptions::default()
+        };
         let options =
             GenerateOptions { sampling, max_tokens: Some(8), ignore_end: true, ..GenerateOptions::default() };
-        let mut session = engine.session().unwrap();
-        session.set_seed(own);
-        generate(&mut session, &prompt, &options).ids
+        generate(&mut engine.session().unwrap(), &prompt, &options).ids
     };
-    assert_eq!(say(Some(7), 1), say(Some(7), 2));
-    assert_ne!(say(Some(7), 1), say(Some(8), 1));
-    assert_ne!(say(None, 1), say(None, 2));
-    assert_eq!(say(None, 1), say(None, 1));
+    assert_eq!(say(7), say(7));
+    assert_ne!(say(7), say(8));
 }
 
 /// Where the options name no seed, every reply has another one, in one session and in several; and each reply can be
@@ -146,38 +149,42 @@ fn replies_without_a_seed_have_another_each_and_can_be_repeated() {
         assert_ne!(replies[a].seed, replies[b].seed);
     }
     for reply in &replies {
-        assert!((1..1 << 53).contains(&reply.seed), "JavaScript can name it: {}", reply.seed);
+        assert!((0..1 << 53).contains(&reply.seed), "JavaScript can name it: {}", reply.seed);
         let again = say(&mut other, Some(reply.seed));
         assert_eq!((again.seed, &again.ids), (reply.seed, &reply.ids));
     }
 }
 
-/// Sessions start where the given source of entropy says, each at another number.
+/// The given source of entropy is the only source of seeds: the engine takes one number for each reply without a seed.
 #[test]
-fn sessions_ask_the_given_source_of_entropy() {
-    static ASKED: AtomicU64 = AtomicU64::new(0);
-    let entropy = Entropy::new(|| ASKED.fetch_add(1 << 40, Ordering::Relaxed));
+fn replies_without_a_seed_take_one_from_the_given_source() {
+    static NEXT: AtomicU64 = AtomicU64::new(5);
+    let entropy = Entropy::new(|| NEXT.fetch_add(1, Ordering::Relaxed));
     let engine = engine(&LoadOptions::default().entropy(entropy));
-    assert_eq!(ASKED.load(Ordering::Relaxed), 0);
     let (prompt, _) = reference("chat");
-    let seed = |session: &mut Session| {
-        session.generate(&prompt, &GenerateOptions::default(), SpecialOutput::Hidden).unwrap().seed()
+    let seed = |session: &mut Session, seed: Option<u64>| {
+        let sampling = SamplingOptions { seed, ..SamplingOptions::default() };
+        let options = GenerateOptions { sampling, ..GenerateOptions::default() };
+        session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap().seed()
     };
-    let seeds = [(); 3].map(|()| seed(&mut engine.session().unwrap()));
-    assert_eq!(ASKED.load(Ordering::Relaxed), 3 << 40);
-    assert!(seeds[0] < seeds[1] && seeds[1] < seeds[2], "{seeds:?}");
+    let [mut one, mut other] = [(); 2].map(|()| engine.session().unwrap());
+    let seeds =
+        [seed(&mut one, None), seed(&mut one, Some(90)), seed(&mut other, None), seed(&mut one, None)];
+    assert_eq!(seeds, [5, 90, 6, 7]);
+    NEXT.store(u64::MAX, Ordering::Relaxed);
+    assert_eq!(seed(&mut one, None), (1 << 53) - 1, "JavaScript can name every seed");
 }
 
 #[test]
 fn loading_refuses_numbers_out_of_range() {
-    let expected = "expected a whole number from 1 to";
+    let expected = "(expected a whole number from 1 to";
     assert_eq!(
         load(&LoadOptions::default().context(0)).unwrap_err().to_string(),
-        format!("option `context`: found 0; {expected} 4294967295")
+        format!("option `context` is 0 {expected} 4294967295)")
     );
     assert_eq!(
         load(&LoadOptions::default().gpu_memory(0)).unwrap_err().to_string(),
-        format!("option `memory`: found 0; {expected} 18446744073709551615")
+        format!("option `memory` is 0 {expected} 18446744073709551615)")
     );
 }
 
@@ -353,7 +360,7 @@ impl Backend for Scripted {
         Ok(Box::new(ScriptedState { script: self.0.clone(), read: 0, said: 0 }))
     }
 
-    fn rows_at_once(&self) -> usize {
+    fn rows_at_once(&self, _logits: LogitRows) -> usize {
         1000
     }
 }
@@ -370,7 +377,7 @@ impl State for ScriptedState {
 
     fn watch(&mut self, _watcher: Watcher) {}
 
-    fn step<'a>(&'a mut self, ids: &'a [u32], _all: bool) -> Pending<'a, Logits> {
+    fn step<'a>(&'a mut self, ids: &'a [u32], _logits: LogitRows) -> Pending<'a, Logits> {
         self.read += ids.len();
         let mut values = vec![0.0; 2048];
         values[self.script[self.said] as usize] = 10.0;
@@ -438,4 +445,112 @@ fn a_message_that_cannot_be_answered_is_no_part_of_the_conversation() {
         ChatOptions { generate: GenerateOptions { sampling, ..greedy() }, ..ChatOptions::default() };
     assert!(matches!(session.send(Message::user("Hello"), &options), Err(EngineError::Option(_))));
     assert!(session.messages().is_empty());
+}
+
+/// A backend with steps of four rows that writes down its calls. It chooses tokens by itself if `chooses`, and loses its
+/// device once, in the third step.
+struct Recording {
+    chooses: bool,
+    calls: Rc<RefCell<Vec<String>>>,
+    lost: Rc<Cell<bool>>,
+}
+
+struct RecordingState {
+    chooses: bool,
+    calls: Rc<RefCell<Vec<String>>>,
+    lost: Rc<Cell<bool>>,
+    read: usize,
+}
+
+impl Backend for Recording {
+    fn state(&self) -> Result<Box<dyn State>, EngineError> {
+        let (calls, lost) = (self.calls.clone(), self.lost.clone());
+        Ok(Box::new(RecordingState { chooses: self.chooses, calls, lost, read: 0 }))
+    }
+
+    fn rows_at_once(&self, logits: LogitRows) -> usize {
+        if logits == LogitRows::All { 3 } else { 4 }
+    }
+}
+
+impl State for RecordingState {
+    fn len(&self) -> usize {
+        self.read
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.read = self.read.min(len);
+    }
+
+    fn watch(&mut self, _watcher: Watcher) {}
+
+    fn step<'a>(&'a mut self, ids: &'a [u32], logits: LogitRows) -> Pending<'a, Logits> {
+        self.calls.borrow_mut().push(format!("{} {logits:?}", ids.len()));
+        if self.calls.borrow().len() == 3 && !self.lost.replace(true) {
+            return Box::pin(async { Err(EngineError::DeviceLost("it went away".into())) });
+        }
+        self.read += ids.len();
+        let rows = match logits {
+            LogitRows::None => 0,
+            LogitRows::Last => 1,
+            LogitRows::All => ids.len(),
+        };
+        Box::pin(async move { Ok(Logits { values: vec![0.0; 2048 * rows], vocabulary: 2048 }) })
+    }
+
+    fn begin<'a>(&'a mut self, choosing: Choosing<'a>) -> Pending<'a, bool> {
+        let Choosing { unread, tokens, most, .. } = choosing;
+        assert!(tokens.ends_with(unread));
+        if self.chooses {
+            self.calls.borrow_mut().push(format!("{} chosen {most}", unread.len()));
+            self.read += unread.len();
+        }
+        let chooses = self.chooses;
+        Box::pin(async move { Ok(chooses) })
+    }
+
+    fn next_token(&mut self) -> Pending<'_, u32> {
+        Box::pin(async { Ok(700) })
+    }
+
+    fn recover(&mut self) -> Pending<'_, bool> {
+        self.calls.borrow_mut().push("recovered".to_owned());
+        self.read = 0;
+        Box::pin(async { Ok(true) })
+    }
+}
+
+/// The engine cuts prompts into the backend's steps, whether the backend or the sampler chooses tokens, and
+/// reads them again after a lost device.
+#[test]
+fn the_engine_cuts_prompts_into_steps() {
+    let prompt: Vec<u32> = (300..310).collect();
+    let options = GenerateOptions { max_tokens: Some(2), ignore_end: true, ..greedy() };
+    let session = |chooses: bool, lost: bool| {
+        let calls = Rc::new(RefCell::new(Vec::new()));
+        let backend = Recording { chooses, calls: calls.clone(), lost: Rc::new(Cell::new(lost)) };
+        let path = format!("{}/../../testdata/gguf/{MODEL}.gguf", env!("CARGO_MANIFEST_DIR"));
+        let source = MemorySource::new(std::fs::read(path).unwrap());
+        let model = pollster::block_on(Model::open(Box::new(source))).unwrap();
+        let engine =
+            Engine::with_backend(model, &LoadOptions::default(), |_, _| Ok(Box::new(backend))).unwrap();
+        (engine.session().unwrap(), calls)
+    };
+    let (mut host, calls) = session(false, true);
+    assert_eq!(generate(&mut host, &prompt, &options).ids.len(), 2);
+    assert_eq!(calls.take(), ["4 None", "4 None", "2 Last", "1 Last"]);
+    assert_eq!((host.history().len(), host.rows()), (11, 11), "the last token is not read");
+
+    let (mut device, calls) = session(true, true);
+    assert_eq!(generate(&mut device, &prompt, &options).ids, [700, 700]);
+    assert_eq!(calls.take(), ["4 None", "4 None", "2 chosen 2"]);
+    assert_eq!(device.history().len(), 11);
+
+    let logits = pollster::block_on(device.logits(&prompt, true)).unwrap();
+    assert_eq!((logits.rows(), calls.take().join(", ")), (10, "3 All, 3 All, 3 All, 1 All".to_owned()));
+
+    let (mut losing, calls) = session(false, false);
+    assert_eq!(generate(&mut losing, &prompt, &options).ids.len(), 2);
+    let again = ["recovered", "4 None", "4 None", "2 Last", "1 Last"];
+    assert_eq!(calls.take(), [&["4 None", "4 None", "2 Last"][..], &again].concat());
 }

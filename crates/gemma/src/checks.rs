@@ -35,6 +35,13 @@ pub enum Warning {
         /// What is computed without it.
         assumed: &'static str,
     },
+    /// A key that all published models of the family have.
+    AssumedKey {
+        /// The key.
+        key: String,
+        /// What is computed without it.
+        assumed: &'static str,
+    },
 }
 
 impl Warning {
@@ -44,6 +51,7 @@ impl Warning {
             Self::UnusedTensor { .. } => "model.unused_tensor",
             Self::UnusedKey { .. } => "model.unused_key",
             Self::AssumedTensor { .. } => "model.assumed_tensor",
+            Self::AssumedKey { .. } => "model.assumed_key",
         }
     }
 }
@@ -54,6 +62,7 @@ impl fmt::Display for Warning {
             Self::UnusedTensor { name } => write!(f, "tensor `{name}` is unknown and is not used"),
             Self::UnusedKey { key } => write!(f, "key `{key}` is unknown and is not used"),
             Self::AssumedTensor { name, assumed } => write!(f, "tensor `{name}` is missing; {assumed}"),
+            Self::AssumedKey { key, assumed } => write!(f, "key `{key}` is missing; {assumed}"),
         }
     }
 }
@@ -77,6 +86,12 @@ pub fn warnings(model: &Model, config: &Config) -> Vec<Warning> {
         let name = names::of_layer(0, names::EXPERTS_SCALE[0]);
         warnings
             .push(Warning::AssumedTensor { name, assumed: "all experts are weighed by the router alone" });
+    }
+    let soft_cap = "gemma4.final_logit_softcapping";
+    // A cap of zero says that there is none.
+    if model.metadata().get(soft_cap).is_none() {
+        let assumed = "the logits are taken as they are, without a soft cap";
+        warnings.push(Warning::AssumedKey { key: soft_cap.to_owned(), assumed });
     }
     for tensor in model.tensors().filter(|tensor| !is_decoders(tensor.name) && !is_towers(tensor.name)) {
         warnings.push(Warning::UnusedTensor { name: tensor.name.to_owned() });

@@ -78,16 +78,12 @@ impl Config {
         let meta = metadata.section("gemma4");
         let layer_count = within(&meta, "block_count", 1..=1024, "1 to 1024 layers")?;
         let width = within(&meta, "embedding_length", 1..=65_536, "1 to 65536 columns")?;
-        let per_layer_width =
-            meta.optional_u32("embedding_length_per_layer_input")?.filter(|&width| width > 0);
         Ok(Self {
             width,
             vocabulary: vocabulary(model, metadata)?,
             context_length: within(&meta, "context_length", 1..=u32::MAX, "at least 1")?,
             eps: positive(&meta, "attention.layer_norm_rms_epsilon")?,
-            per_layer_width: per_layer_width
-                .map(|_| within(&meta, "embedding_length_per_layer_input", 1..=65_536, "1 to 65536 columns"))
-                .transpose()?,
+            per_layer_width: per_layer_width(model)?,
             soft_cap: match meta.optional_f32("final_logit_softcapping")? {
                 Some(0.0) | None => None,
                 Some(_) => Some(positive(&meta, "final_logit_softcapping")?),
@@ -232,6 +228,18 @@ fn borrowers_match_donors(layers: &[LayerConfig]) -> Result<(), GemmaError> {
         }
     }
     Ok(())
+}
+
+/// The columns of each layer's own embedding, if the model has such embeddings. Reads metadata alone, so it also serves
+/// files without weights.
+pub fn per_layer_width(model: &Model) -> Result<Option<u32>, GemmaError> {
+    const KEY: &str = "embedding_length_per_layer_input";
+    let metadata = model.metadata();
+    let meta = metadata.section("gemma4");
+    match meta.optional_u32(KEY)? {
+        None | Some(0) => Ok(None),
+        Some(_) => within(&meta, KEY, 1..=65_536, "1 to 65536 columns").map(Some),
+    }
 }
 
 /// The vocabulary is as large as the embedding table, and the tokenizer, if there is one, agrees.

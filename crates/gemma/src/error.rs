@@ -7,14 +7,14 @@ use rullama_gguf::{MetadataError, Shape};
 #[non_exhaustive]
 pub enum GemmaError {
     /// Another architecture.
-    #[error("the file holds a model of architecture `{found}`; `gemma4` was expected")]
+    #[error("this is a model of architecture `{found}`, and rullama runs `gemma4` models only")]
     Architecture {
         /// The architecture in the file.
         found: String,
     },
 
     /// A file without weights, such as a vocabulary.
-    #[error("the file holds no weights")]
+    #[error("this file has no weights")]
     NoWeights,
 
     /// Metadata is missing or of the wrong type.
@@ -22,7 +22,7 @@ pub enum GemmaError {
     Metadata(#[from] MetadataError),
 
     /// A number outside of what a model can have.
-    #[error("`{key}` is {found}; {expected} was expected")]
+    #[error("`{key}` is {found} (expected {expected})")]
     OutOfRange {
         /// What it is called in the metadata.
         key: &'static str,
@@ -33,7 +33,9 @@ pub enum GemmaError {
     },
 
     /// Keys and values of different widths.
-    #[error("heads of layer {layer} have keys of {keys} and values of {values} columns; they must be equal")]
+    #[error(
+        "in layer {layer}, keys have {keys} columns and values have {values}, but they must have the same number"
+    )]
     HeadWidths {
         /// The layer.
         layer: u32,
@@ -44,7 +46,7 @@ pub enum GemmaError {
     },
 
     /// Query heads that cannot be shared out evenly.
-    #[error("layer {layer} has {heads} heads for {kv_heads} key heads; a multiple was expected")]
+    #[error("layer {layer} has {heads} query heads, which is not a multiple of its {kv_heads} key heads")]
     HeadCounts {
         /// The layer.
         layer: u32,
@@ -55,7 +57,7 @@ pub enum GemmaError {
     },
 
     /// Heads that are too many and too wide together.
-    #[error("layer {layer} has {heads} heads of {head_width} columns; at most 2^24 columns were expected")]
+    #[error("layer {layer} has {heads} heads of {head_width} columns (expected at most 2^24 columns in all)")]
     TooWide {
         /// The layer.
         layer: u32,
@@ -66,7 +68,7 @@ pub enum GemmaError {
     },
 
     /// A layer that borrows keys and values of which no earlier layer has any.
-    #[error("layer {layer} borrows keys and values, but no earlier {kind} layer has its own")]
+    #[error("layer {layer} shares the keys and values of an earlier {kind} layer, but there is none")]
     NoDonor {
         /// The layer.
         layer: u32,
@@ -82,14 +84,14 @@ pub enum GemmaError {
     },
 
     /// A tensor of the decoder that the model, as its metadata describes it, does not have: it would run without a part.
-    #[error("tensor `{name}` has no place in the model that the metadata describes")]
+    #[error("tensor `{name}` does not belong to the model that the metadata describes")]
     UnexpectedTensor {
         /// The tensor.
         name: String,
     },
 
     /// A tensor of another shape than the metadata asks for.
-    #[error("tensor `{name}` has shape {found}; {expected} was expected")]
+    #[error("tensor `{name}` has shape {found} (expected {expected})")]
     WrongShape {
         /// The tensor.
         name: String,

@@ -38,7 +38,7 @@ mod per_layer_embedding;
 mod text;
 
 pub use checks::{Warning, warnings};
-pub use config::{Config, ExpertConfig, KvSource, LayerConfig};
+pub use config::{Config, ExpertConfig, KvSource, LayerConfig, per_layer_width};
 pub use error::GemmaError;
 pub use keys::{AudioKeys, VisionKeys};
 pub use media::Medium;

@@ -328,6 +328,28 @@ fn tensors_without_a_place_are_refused() {
     );
 }
 
+/// Published models have a soft cap. A file without the key gets none, with a warning; a cap of zero says that there is none.
+#[test]
+fn a_missing_soft_cap_is_said() {
+    let original = testdata("gguf/tiny-dense-Q4_K_M");
+    assert!(warnings(&original, &Config::read(&original).unwrap()).is_empty());
+    let key = "gemma4.final_logit_softcapping";
+    let without = changed(&original, &Change { remove: &[key], ..Change::default() });
+    let config = Config::read(&without).unwrap();
+    assert_eq!(config.soft_cap, None);
+    let found = warnings(&without, &config);
+    let codes: Vec<&str> = found.iter().map(Warning::code).collect();
+    assert_eq!(codes, ["model.assumed_key"]);
+    assert!(
+        found[0].to_string().starts_with("key `gemma4.final_logit_softcapping` is missing"),
+        "{}",
+        found[0]
+    );
+    let set = |writer: &mut Writer| writer.set(key, 0.0f32).unwrap();
+    let zero = changed(&original, &Change { set: Some(&set), ..Change::default() });
+    assert!(warnings(&zero, &Config::read(&zero).unwrap()).is_empty());
+}
+
 /// What is merely unused, or can be done without, is said.
 #[test]
 fn what_is_not_as_expected_is_said() {

@@ -144,7 +144,7 @@ impl FromStr for Mix {
 
 /// A name that no mix of formats has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("format `{name}` cannot be written; expected one of {expected}")]
+#[error("format `{name}` can't be written (expected one of {expected})")]
 pub struct UnknownMix {
     /// The name asked for.
     pub name: String,

@@ -94,14 +94,16 @@ impl Writer {
     pub fn add_tensor(&mut self, name: &str, dims: &[u64], format: Format) -> Result<(), WriteError> {
         let refuse = |reason: String| WriteError::Tensor { name: name.to_owned(), reason };
         if name.len() > LONGEST_NAME {
-            return Err(refuse(format!("its name has {} bytes; at most {LONGEST_NAME} fit", name.len())));
+            return Err(refuse(format!(
+                "its name has {} bytes (expected at most {LONGEST_NAME})",
+                name.len()
+            )));
         }
         let shape = Shape::new(dims).ok_or_else(|| refuse(format!("it has {} dimensions", dims.len())))?;
-        let bytes = shape
-            .bytes(format)
-            .ok_or_else(|| refuse(format!("{shape} is not a shape that {format} can have")))?;
+        let bytes =
+            shape.bytes(format).ok_or_else(|| refuse(format!("{format} can't have the shape {shape}")))?;
         if !self.names.insert(name.to_owned()) {
-            return Err(refuse("it was listed before".to_owned()));
+            return Err(refuse("it is listed twice".to_owned()));
         }
         self.tensors.push(Entry { name: name.to_owned(), shape, format, bytes });
         Ok(())
@@ -133,7 +135,7 @@ impl Writer {
             header.extend_from_slice(&offset.to_le_bytes());
             let too_large = || WriteError::Tensor {
                 name: tensor.name.clone(),
-                reason: "the file would be too large to count its bytes".to_owned(),
+                reason: "the file would be too large".to_owned(),
             };
             let end = offset.checked_add(tensor.bytes).ok_or_else(too_large)?;
             offset = end.checked_next_multiple_of(alignment).ok_or_else(too_large)?;

@@ -167,7 +167,7 @@ fn removed_and_unknown_ids_differ() {
     assert_eq!(UnknownFormat::Removed { id: 4 }.code(), "format.removed");
     assert_eq!(
         UnknownFormat::Unknown { id: 99 }.to_string(),
-        "tensor type 99: not a known ggml type; expected an id of at most 42",
+        "tensor type 99 is unknown (expected at most 42)",
     );
     assert!(Format::from_str("Q4_").is_err());
 }
@@ -176,7 +176,7 @@ fn removed_and_unknown_ids_differ() {
 fn wrong_lengths_are_errors() {
     let partial = Format::Q8_0.decode(&[0; 35], &mut [0.0; 32]).unwrap_err();
     assert_eq!(partial, FormatError::PartialBlock { format: Format::Q8_0, found: 35, block_bytes: 34 });
-    assert_eq!(partial.to_string(), "decoding Q8_0: 35 bytes; expected a multiple of 34");
+    assert_eq!(partial.to_string(), "can't decode Q8_0: got 35 bytes (expected a multiple of 34)");
 
     let room = Format::Q8_0.decode(&[0; 68], &mut [0.0; 32]).unwrap_err();
     assert_eq!(room, FormatError::WrongValueCount { format: Format::Q8_0, found: 32, expected: 64 });
@@ -194,7 +194,7 @@ fn wrong_lengths_are_errors() {
     assert_eq!(refused, FormatError::CannotEncode { format: Format::IQ1_S });
     assert_eq!(
         refused.to_string(),
-        "encoding IQ1_S: this format is only decoded; expected one of F32, F16, Q4_0, Q5_0, Q8_0, Q4_K, Q6_K, BF16",
+        "can't encode IQ1_S: rullama only reads this format (it writes F32, F16, Q4_0, Q5_0, Q8_0, Q4_K, Q6_K, BF16)",
     );
     for &format in Format::ALL {
         let values = vec![0.0; format.block_len()];

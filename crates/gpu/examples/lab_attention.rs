@@ -10,10 +10,8 @@
 #![expect(clippy::print_stdout, reason = "it prints its findings")]
 
 use rullama_gpu::{
-    Gpu, GpuError, GpuOptions,
-    attention::{
-        CacheFormat, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid,
-    },
+    CacheFormat, CacheLayout as _, Gpu, GpuError, GpuOptions,
+    attention::{RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid},
     lab::{Lab, Prepared, Step},
     params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };

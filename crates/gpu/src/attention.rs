@@ -1,11 +1,12 @@
 //! The kernels of attention that are fast: what they are made of, and how large their grids are.
 //!
 //! A row that is decoded takes `attend_row`, and `merge` or the same arithmetic in whatever reads its result. Steps of
-//! several rows take `query_heads`, `cache_heads` and `attend_tile`. Heads of other widths ([`CacheFormat::fits`]) go the general way.
+//! several rows take `query_heads`, `cache_heads` and `attend_tile`. Heads of other widths ([`CacheLayout::fits`]) go the general way.
 
 use rullama_graph::{Ahead, AttendShape};
 
 use crate::{
+    CacheFormat, CacheLayout,
     kernel::{Fragment, Kernel, KernelSpec},
     rows::MOST_STEP_ROWS,
     tuning::{GLOBAL_SPLITS, HEAD_THREADS, MERGE_SLICES, SLIDING_SPLITS},
@@ -22,94 +23,6 @@ pub(crate) const TILE_PAIRS: u32 = 32;
 
 /// The most eights of columns of a key that a lane of `attend_row` holds.
 const MOST_PIECES: u32 = 4;
-
-/// How keys and values are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum CacheFormat {
-    /// Values as they are.
-    F32,
-    /// In half precision, two values to a word.
-    #[default]
-    F16,
-    /// Groups of 32 signed bytes, then their scales in half precision, filled up to sixteen bytes.
-    Q8,
-}
-
-impl CacheFormat {
-    /// Every one there is.
-    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Q8];
-
-    /// Vectors of sixteen bytes that the head of a row takes.
-    pub fn head_vectors(self, head_width: u32) -> u32 {
-        match self {
-            Self::F32 => head_width / 4,
-            Self::F16 => head_width / 8,
-            Self::Q8 => head_width / 16 + head_width.div_ceil(256),
-        }
-    }
-
-    /// Bytes of a row of keys, or of values.
-    pub fn row_bytes(self, kv_heads: u32, head_width: u32) -> u64 {
-        match self {
-            Self::Q8 => 16 * u64::from(kv_heads) * u64::from(self.head_vectors(head_width)),
-            Self::F16 => 2 * u64::from(kv_heads) * u64::from(head_width),
-            Self::F32 => 4 * u64::from(kv_heads) * u64::from(head_width),
-        }
-    }
-
-    /// Completes the general kernel that stores heads of this width.
-    pub(crate) fn store(self, spec: KernelSpec, head_width: u32) -> KernelSpec {
-        let spec = spec.with(Fragment::Halves).constant("UNIT", self.stored_at_once(head_width));
-        match self {
-            Self::F32 => spec.with(Fragment::StoreF32),
-            Self::F16 => spec.with(Fragment::StoreF16),
-            Self::Q8 => spec.with(Fragment::StoreQ8).constant("HEAD_VECTORS", self.head_vectors(head_width)),
-        }
-    }
-
-    /// Columns of a head that one invocation of that kernel stores.
-    pub(crate) fn stored_at_once(self, head_width: u32) -> u32 {
-        if self == Self::Q8 { head_width } else { 2 }
-    }
-
-    /// Completes the general kernel that reads heads of this width.
-    pub(crate) fn load(self, spec: KernelSpec, head_width: u32) -> KernelSpec {
-        match self {
-            Self::F32 => spec.with(Fragment::LoadF32),
-            Self::F16 => spec.with(Fragment::LoadF16),
-            Self::Q8 => spec
-                .with(Fragment::LoadQ8)
-                .constant("HEAD_WIDTH", head_width)
-                .constant("HEAD_VECTORS", self.head_vectors(head_width)),
-        }
-    }
-
-    /// Whether heads of this width are whole groups of the format.
-    pub(crate) fn divides(self, head_width: u32) -> bool {
-        self != Self::Q8 || head_width.is_multiple_of(32)
-    }
-
-    /// Whether the fast kernels know heads of this width.
-    pub fn fits(self, head_width: u32) -> bool {
-        (1..=512).contains(&head_width) && head_width.is_multiple_of(8) && self.divides(head_width)
-    }
-
-    fn read(self) -> Fragment {
-        match self {
-            Self::F32 => Fragment::ReadF32,
-            Self::F16 => Fragment::ReadF16,
-            Self::Q8 => Fragment::ReadQ8,
-        }
-    }
-
-    fn pack(self) -> Fragment {
-        match self {
-            Self::F32 => Fragment::PackF32,
-            Self::F16 => Fragment::PackF16,
-            Self::Q8 => Fragment::PackQ8,
-        }
-    }
-}
 
 /// Attention of one row: `attend_row` and `merge`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,9 +62,9 @@ impl RowAttention {
         let spec = KernelSpec::new(Kernel::AttendRow)
             .with(Fragment::Turn)
             .with(Fragment::Splits)
-            .with(self.layout.read());
+            .with(self.layout.reader());
         let spec = match self.owns {
-            true => spec.with(Fragment::Halves).with(self.layout.pack()).with(Fragment::OwnKv),
+            true => spec.with(Fragment::Halves).with(self.layout.writer()).with(Fragment::OwnKv),
             false => spec.with(Fragment::BorrowKv),
         };
         let spec = match self.subgroup {
@@ -232,9 +145,9 @@ pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::CacheHeads)
         .with(Fragment::Turn)
         .with(Fragment::Team)
-        .with(layout.read())
+        .with(layout.reader())
         .with(Fragment::Halves)
-        .with(layout.pack())
+        .with(layout.writer())
         .constant("LANES", 2 * HEAD_THREADS)
         .constant("TEAM", HEAD_THREADS)
         .constant("HEAD_WIDTH", head_width)
@@ -244,7 +157,7 @@ pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
 /// The kernel that attends from several rows of one conversation.
 pub fn attend_tile(layout: CacheFormat, head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::AttendTile)
-        .with(layout.read())
+        .with(layout.reader())
         .constant("HEAD_WIDTH", head_width)
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }

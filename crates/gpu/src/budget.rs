@@ -5,7 +5,7 @@ use std::{fmt, rc::Rc};
 use rullama_graph::{Graph, Op};
 
 use crate::{
-    CacheFormat, GpuError, ModelOptions,
+    CacheFormat, CacheLayout as _, GpuError, ModelOptions,
     lower::Program,
     options::capacities,
     sample,
@@ -74,12 +74,12 @@ impl Bound {
         let context = budget.context;
         match *self {
             Self::Memory { allowed } => format!(
-                "the model needs {} of GPU memory at a context of {context}; {} is allowed ({budget})",
+                "the model needs {} of GPU memory with a context of {context}, but only {} is allowed ({budget})",
                 Size(budget.total()),
                 Size(allowed),
             ),
             Self::Binding { ref what, bytes, allowed } => format!(
-                "{what} needs {} at a context of {context}; the GPU binds {} at once ({budget})",
+                "{what} needs {} with a context of {context}, but this GPU can bind only {} at once ({budget})",
                 Size(bytes),
                 Size(allowed),
             ),

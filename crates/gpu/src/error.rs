@@ -4,19 +4,19 @@ use rullama_gguf::{FormatError, SourceError};
 
 use crate::{Bound, Budget, SelfTestResult, budget::Size};
 
-/// Why a model could not be loaded onto a GPU, or a step not be computed.
+/// Why a model could not be loaded onto the GPU, or a step could not be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
     /// There is no GPU that can be used.
-    #[error("no GPU adapter was found: {reason}")]
+    #[error("no GPU found: {reason}")]
     NoAdapter {
         /// What the system said.
         reason: String,
     },
 
     /// The GPU was found but cannot be opened.
-    #[error("the GPU `{name}` cannot be opened: {reason}")]
+    #[error("the GPU `{name}` can't be opened: {reason}")]
     NoDevice {
         /// The adapter.
         name: String,
@@ -24,7 +24,7 @@ pub enum GpuError {
         reason: String,
     },
 
-    /// The GPU is gone, or failed in a way that it cannot go on from.
+    /// The GPU is gone, or failed so badly that the device can't be used any more.
     #[error("the GPU was lost: {reason}")]
     Lost {
         /// What the system said.
@@ -44,21 +44,21 @@ pub enum GpuError {
         expected: usize,
     },
 
-    /// The GPU refused a command: a mistake of ours, or of its driver.
-    #[error("the GPU refused a command: {reason}")]
+    /// The GPU rejected a command, because of a bug in rullama or in the driver.
+    #[error("the GPU rejected a command: {reason}")]
     Refused {
         /// What the system said.
         reason: String,
     },
 
-    /// Even the simplest kernels compute something else than they should.
-    #[error("the GPU computes wrongly: {}", failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    /// Even the simplest kernels give wrong results.
+    #[error("the GPU gives wrong results: {}", failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Unreliable {
         /// The cases whose answers are wrong.
         failed: Vec<SelfTestResult>,
     },
 
-    /// The model does not fit, by what is known before anything is allocated.
+    /// The model does not fit. This is known before anything is allocated.
     #[error(
         "{}; {}",
         bound.describe(budget),
@@ -74,7 +74,7 @@ pub enum GpuError {
     },
 
     /// The GPU has no memory left.
-    #[error("the GPU has no memory left for {what}{}", bytes.map_or(String::new(), |bytes| format!(": {}", Size(bytes))))]
+    #[error("not enough GPU memory for {what}{}", bytes.map_or(String::new(), |bytes| format!(": {}", Size(bytes))))]
     OutOfMemory {
         /// What was to be allocated.
         what: String,
@@ -87,7 +87,7 @@ pub enum GpuError {
     Source(#[from] SourceError),
 
     /// Weights could not be decoded.
-    #[error("tensor `{tensor}` cannot be decoded")]
+    #[error("tensor `{tensor}` can't be decoded")]
     Format {
         /// The tensor.
         tensor: String,
@@ -103,7 +103,7 @@ pub enum GpuError {
     },
 
     /// One row, or one cache, is larger than the GPU can bind.
-    #[error("{what} needs {bytes} bytes in one binding; the GPU allows {limit}")]
+    #[error("{what} needs {bytes} bytes in one binding, but this GPU allows {limit}")]
     TooLarge {
         /// What is too large.
         what: String,
@@ -114,14 +114,14 @@ pub enum GpuError {
     },
 
     /// An operation that has no kernel yet.
-    #[error("`{operation}` cannot be computed on the GPU yet")]
+    #[error("rullama can't compute `{operation}` on the GPU yet")]
     Unsupported {
         /// The operation.
         operation: &'static str,
     },
 
     /// A token outside of the vocabulary.
-    #[error("token {id} does not exist; the vocabulary has {vocabulary}")]
+    #[error("token {id} does not exist (the vocabulary has {vocabulary} tokens)")]
     UnknownToken {
         /// The token.
         id: u32,
@@ -130,7 +130,7 @@ pub enum GpuError {
     },
 
     /// An infinite number, or none (NaN), among the results: damaged weights, or activations that overflowed.
-    #[error("`{value}` is not finite after {tokens} tokens")]
+    #[error("the model computed a value that is not finite (`{value}`, after {tokens} tokens)")]
     NotFinite {
         /// The value in which it was found.
         value: &'static str,
@@ -139,14 +139,14 @@ pub enum GpuError {
     },
 
     /// Every token is ruled out, by the model, by its bias or because it is suppressed.
-    #[error("no token of {vocabulary} is left to choose from")]
+    #[error("all {vocabulary} tokens are ruled out, so none can be chosen")]
     NothingLeft {
         /// Size of the vocabulary.
         vocabulary: u32,
     },
 
     /// More tokens than the caches have room for, or none.
-    #[error("a step of {rows} tokens after {cached} was asked for; the context holds {context}")]
+    #[error("a step of {rows} tokens after {cached} does not fit in a context of {context}")]
     StepSize {
         /// Tokens of the step.
         rows: usize,

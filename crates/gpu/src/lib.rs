@@ -26,6 +26,7 @@
 pub mod attention;
 mod bandwidth;
 mod budget;
+mod cache_layout;
 mod catalogue;
 mod device;
 mod error;
@@ -53,9 +54,9 @@ mod timing;
 mod tuning;
 pub mod weights;
 
-pub use attention::CacheFormat;
 pub use bandwidth::measure_bandwidth;
 pub use budget::{Bound, Budget};
+pub use cache_layout::CacheLayout;
 #[doc(hidden)]
 pub use catalogue::Catalogue;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
@@ -69,6 +70,7 @@ pub use model::GpuModel;
 pub use options::ModelOptions;
 pub use report::{DispatchReport, PlanReport};
 pub use rows::StepSize;
+pub use rullama_graph::CacheFormat;
 pub use sample::Sampling;
 pub use self_test::{Fallback, SelfTestResult, self_test};
 pub use state::{GpuState, RowInput};

@@ -6,7 +6,7 @@
 
 use rullama_graph::{CacheInfo, Graph};
 
-use crate::{Gpu, GpuError, ModelOptions, health::Outcome};
+use crate::{CacheLayout as _, Gpu, GpuError, ModelOptions, health::Outcome};
 
 /// Keys and values of each cache of the graph.
 pub(crate) type CacheBuffers = Vec<(wgpu::Buffer, wgpu::Buffer)>;

@@ -263,12 +263,23 @@ pub(crate) fn soft_token(model: &GpuModel) -> u32 {
     tokens.max().unwrap_or(0)
 }
 
+impl GpuModel {
+    /// How much there is of what conversations share: pipelines, plans, read buffers that wait to be used again, slots. For
+    /// tests of what opening a conversation costs.
+    #[doc(hidden)]
+    pub fn footprint(&self) -> [usize; 4] {
+        let Ok(shared) = self.run() else { return [0; 4] };
+        let run = shared.borrow();
+        [self.pipelines.len(), run.plans.len(), run.spare.len(), run.pool.slots() as usize]
+    }
+}
+
 /// The layers in which rows of a span see each other.
 pub(crate) fn span_layers(model: &GpuModel) -> SpanLayers {
     let mut layers = SpanLayers::default();
     for node in model.graph.nodes() {
         if let Op::Attend { to: Attended::Cache { .. }, shape, .. } = node.op
-            && shape.mask.ahead == Ahead::Span
+            && shape.mask.ahead != Ahead::Nothing
         {
             match shape.mask.window {
                 Some(_) => layers.sliding = true,

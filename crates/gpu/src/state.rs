@@ -81,6 +81,7 @@ impl GpuState {
     /// Ends the reply that was begun, if any was: its tokens are not wanted any more. What was read stays.
     pub fn end(&mut self) {
         self.shared.borrow().conversation(self.id).end();
+        self.unpin();
     }
 
     /// Tokens a step may have.

@@ -28,6 +28,7 @@
 //! Shapes are checked while building; a mismatch there is a mistake in a model's description and
 //! panics at the line that made it. What a file says is checked before, where it is read.
 
+mod cache_format;
 mod cost;
 mod display;
 mod graph;
@@ -37,6 +38,7 @@ mod shape;
 mod tensor;
 mod weight;
 
+pub use cache_format::{CacheFormat, UnknownCacheFormat};
 pub use cost::{Cost, StepSize};
 pub use graph::{Builder, Graph, Node};
 pub use mask::{Ahead, AttendShape, Mask};

@@ -4,27 +4,16 @@
 //! back to any point. A GPU cannot afford that; the yardstick can.
 
 use rullama_gguf::{Format, format::FormatError};
-use rullama_graph::{Cache, CacheInfo, Graph};
+use rullama_graph::{Cache, CacheFormat, CacheInfo, Graph};
 
 use crate::Matrix;
-
-/// How keys and values are rounded when they are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum KvFormat {
-    /// Not at all.
-    #[default]
-    F32,
-    /// To half precision, as most engines do.
-    F16,
-    /// To eight bits in blocks of 32 with a common scale.
-    Q8,
-}
 
 /// The caches of a graph.
 #[derive(Debug, Clone)]
 pub struct Caches {
     layers: Vec<LayerCache>,
-    format: KvFormat,
+    /// The format that keys and values are rounded to when they are stored.
+    format: CacheFormat,
     len: usize,
 }
 
@@ -37,7 +26,7 @@ struct LayerCache {
 
 impl Caches {
     /// Empty caches for a graph. Graphs of one model, whatever rows they compute, share them.
-    pub fn new(graph: &Graph, format: KvFormat) -> Self {
+    pub fn new(graph: &Graph, format: CacheFormat) -> Self {
         let empty = |info: &CacheInfo| LayerCache {
             width: info.width() as usize,
             keys: Vec::new(),
@@ -95,7 +84,7 @@ impl Caches {
     }
 }
 
-fn append(stored: &mut Vec<f32>, rows: &Matrix, format: KvFormat) -> Result<(), FormatError> {
+fn append(stored: &mut Vec<f32>, rows: &Matrix, format: CacheFormat) -> Result<(), FormatError> {
     let start = stored.len();
     // Room for many steps at once where there is memory for it, else for this one, which was checked beforehand.
     if stored.try_reserve(rows.values().len()).is_err() {
@@ -104,10 +93,10 @@ fn append(stored: &mut Vec<f32>, rows: &Matrix, format: KvFormat) -> Result<(), 
     stored.extend_from_slice(rows.values());
     let new = &mut stored[start..];
     match format {
-        KvFormat::F32 => Ok(()),
-        KvFormat::F16 => round(new, Format::F16),
+        CacheFormat::F32 => Ok(()),
+        CacheFormat::F16 => round(new, Format::F16),
         // A row that is no multiple of a block ends in a block of its own, filled up with zeros.
-        KvFormat::Q8 => new.chunks_mut(rows.width()).try_for_each(|row| {
+        CacheFormat::Q8 => new.chunks_mut(rows.width()).try_for_each(|row| {
             row.chunks_mut(Format::Q8_0.block_len()).try_for_each(|block| {
                 let mut whole = [0.0; 32];
                 whole[..block.len()].copy_from_slice(block);

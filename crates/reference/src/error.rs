@@ -11,7 +11,7 @@ pub enum ReferenceError {
     Source(#[from] SourceError),
 
     /// Weights could not be decoded.
-    #[error("tensor `{tensor}` cannot be decoded")]
+    #[error("tensor `{tensor}` can't be decoded")]
     Format {
         /// The tensor.
         tensor: String,
@@ -27,7 +27,7 @@ pub enum ReferenceError {
     },
 
     /// A token outside of the vocabulary.
-    #[error("token {id} does not exist; the vocabulary has {vocabulary}")]
+    #[error("token {id} does not exist (the vocabulary has {vocabulary} tokens)")]
     UnknownToken {
         /// The token.
         id: u32,
@@ -36,7 +36,7 @@ pub enum ReferenceError {
     },
 
     /// A soft row of the wrong width.
-    #[error("a soft row has {found} columns; {expected} were expected")]
+    #[error("an embedding row has {found} columns (expected {expected})")]
     SoftWidth {
         /// Its columns.
         found: usize,
@@ -63,7 +63,7 @@ pub enum ReferenceError {
     },
 
     /// There is no memory for a step.
-    #[error("no memory for a step of {rows} tokens after {cached}: {bytes} bytes are needed")]
+    #[error("not enough memory for a step of {rows} tokens after {cached}: it needs {bytes} bytes")]
     OutOfMemory {
         /// Tokens of the step.
         rows: usize,
@@ -78,7 +78,7 @@ pub enum ReferenceError {
     EmptyStep,
 
     /// An infinite number, or none (NaN), among the results: damaged weights, or activations that overflowed.
-    #[error("`{value}` is not finite after {tokens} tokens")]
+    #[error("the model computed a value that is not finite (`{value}`, after {tokens} tokens)")]
     NotFinite {
         /// The first value in which it was found.
         value: String,

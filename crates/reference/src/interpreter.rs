@@ -271,7 +271,9 @@ fn check_memory(
         |(caches, sequence): (&&mut Caches, &crate::Sequence<'_>)| caches.growth(sequence.rows.len());
     let growth: u64 = caches.iter().zip(&step.sequences).map(growth).fold(0, u64::saturating_add);
     let bytes = growth.saturating_add(peak(graph, counts));
-    let all = usize::try_from(bytes).ok().filter(|&bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    // A quarter more: weights are decoded besides, and many small blocks need more room than one large block.
+    let room = bytes.saturating_add(bytes / 4);
+    let all = usize::try_from(room).ok().filter(|&room| Vec::<u8>::new().try_reserve_exact(room).is_ok());
     let cached = caches.iter().map(|caches| caches.len()).sum();
     all.map(|_| ()).ok_or(ReferenceError::OutOfMemory { rows: step.len(), cached, bytes })
 }

@@ -10,7 +10,7 @@
 //! # use std::rc::Rc;
 //! # use rullama_gemma::{Config, Outputs, text};
 //! # use rullama_gguf::{MemorySource, Model};
-//! use rullama_reference::{Caches, KvFormat, Step, Weights, run};
+//! use rullama_reference::{Caches, CacheFormat, Step, Weights, run};
 //!
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-Q8_0.gguf");
 //! # let source = MemorySource::new(std::fs::read(path).unwrap());
@@ -18,7 +18,7 @@
 //! # let model = Rc::new(Model::open(Box::new(source)).await?);
 //! let graph = text(&model, &Config::read(&model)?, Outputs::Last)?;
 //! let weights = Weights::new(model, 1 << 30);
-//! let mut caches = Caches::new(&graph, KvFormat::F32);
+//! let mut caches = Caches::new(&graph, CacheFormat::F32);
 //!
 //! let logits = run(&graph, &weights, &mut caches, &Step::tokens(&[2, 610, 483]), &mut ()).await?;
 //! assert_eq!((logits.rows(), caches.len()), (1, 3));
@@ -43,9 +43,10 @@ mod route;
 mod step;
 mod weights;
 
-pub use caches::{Caches, KvFormat};
+pub use caches::Caches;
 pub use error::ReferenceError;
 pub use interpreter::{Watch, run, run_together};
 pub use matrix::Matrix;
+pub use rullama_graph::CacheFormat;
 pub use step::{Row, Sequence, Step};
 pub use weights::Weights;

@@ -7,7 +7,7 @@ use rullama_gguf::{FormatError, WriteError};
 #[non_exhaustive]
 pub enum SynthError {
     /// A name that no preset has.
-    #[error("preset `{name}` is unknown; expected one of {expected}")]
+    #[error("preset `{name}` does not exist (expected one of {expected})")]
     UnknownPreset {
         /// The name asked for.
         name: String,
@@ -16,7 +16,7 @@ pub enum SynthError {
     },
 
     /// A vocabulary of a size for which none can be made.
-    #[error("a vocabulary of {found} tokens cannot be made; expected {smallest} to {largest}")]
+    #[error("a vocabulary can't have {found} tokens (expected {smallest} to {largest})")]
     Vocabulary {
         /// The size asked for.
         found: u32,

@@ -6,7 +6,7 @@
 pub enum TokenizerError {
     /// The file describes some other tokenizer.
     #[error(
-        "tokenizer: found {found}; expected the model `gemma4`, or `llama` with merges for a gemma4 model"
+        "this tokenizer is not supported: {found} (expected `gemma4`, or `llama` with merges for a gemma4 model)"
     )]
     Unsupported {
         /// The model name, and what else of the description decided against it.
@@ -18,11 +18,11 @@ pub enum TokenizerError {
     Metadata(#[from] rullama_gguf::MetadataError),
 
     /// The vocabulary holds no tokens.
-    #[error("vocabulary: found no tokens; expected at least one")]
+    #[error("the vocabulary is empty")]
     EmptyVocabulary,
 
     /// The vocabulary or its merges exceed what the tables can address.
-    #[error("vocabulary: found {found} {what}; expected at most {limit}")]
+    #[error("the vocabulary has {found} {what} (expected at most {limit})")]
     TooLarge {
         /// What there is too much of.
         what: &'static str,
@@ -32,15 +32,15 @@ pub enum TokenizerError {
         limit: usize,
     },
 
-    /// Entries made so that looking them up would take forever.
-    #[error("vocabulary: found {what} chosen to collide; expected those of a real vocabulary")]
+    /// Entries that were chosen so that lookups in a hash table would take very long.
+    #[error("the vocabulary is not a real one: its {what} are chosen to collide in a hash table")]
     Crowded {
         /// What collides.
         what: &'static str,
     },
 
     /// The list of token types does not match the list of tokens.
-    #[error("token types: found {found} entries; expected {expected}, one for each token")]
+    #[error("the vocabulary has {found} token types for {expected} tokens")]
     TypeCount {
         /// Entries in the list of types.
         found: usize,
@@ -49,7 +49,7 @@ pub enum TokenizerError {
     },
 
     /// A token type outside the known range.
-    #[error("type of token {id}: found {found}; expected 0 to 6")]
+    #[error("token {id} has type {found} (expected 0 to 6)")]
     TokenType {
         /// The token with the odd type.
         id: u32,
@@ -58,7 +58,7 @@ pub enum TokenizerError {
     },
 
     /// A merge that is not two parts with a space between them.
-    #[error("merge {index}: found `{found}`; expected two parts separated by a space")]
+    #[error("merge {index} is `{found}` (expected two parts separated by a space)")]
     MalformedMerge {
         /// Position in the list of merges.
         index: usize,
@@ -67,7 +67,7 @@ pub enum TokenizerError {
     },
 
     /// A merge of, or into, a text that is not in the vocabulary.
-    #[error("merge {index}: found the text `{text}`; expected a token of the vocabulary")]
+    #[error("merge {index} uses `{text}`, which is not in the vocabulary")]
     UnknownMergeToken {
         /// Position in the list of merges.
         index: usize,
@@ -76,14 +76,14 @@ pub enum TokenizerError {
     },
 
     /// A token every prompt needs is not in the vocabulary.
-    #[error("vocabulary: found no token `{text}`; expected one")]
+    #[error("the vocabulary has no token `{text}`")]
     MissingToken {
         /// The text of the missing token.
         text: &'static str,
     },
 
     /// The file gives a role to an id that no token has.
-    #[error("{key}: found id {id}; expected an id below {tokens}")]
+    #[error("`{key}` is {id}, but the vocabulary has {tokens} tokens")]
     RoleOutOfRange {
         /// The role, named as the metadata key without its prefix.
         key: &'static str,
@@ -94,7 +94,7 @@ pub enum TokenizerError {
     },
 
     /// An id to decode that no token has.
-    #[error("token id {id}: found no such token; expected an id below {tokens}")]
+    #[error("token {id} does not exist (the vocabulary has {tokens} tokens)")]
     UnknownId {
         /// The id.
         id: u32,

@@ -1,7 +1,7 @@
 //! Options out of JSON.
 
 use rullama_chat::{Message, Think, Tool, parse_messages, parse_tools};
-use rullama_engine::{ChatOptions, Entropy, GenerateOptions, KvFormat, LoadOptions, OptionRange};
+use rullama_engine::{CacheFormat, ChatOptions, Entropy, GenerateOptions, LoadOptions, OptionRange};
 use rullama_gpu::{GpuOptions, Residency};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,7 +16,8 @@ use crate::{
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LoadRequest {
     context: Option<u32>,
-    kv: Kv,
+    /// The format of keys and values. Without it, f16: GPUs read it fastest, without visible loss.
+    kv: Option<String>,
     /// The most bytes of GPU memory that may be taken.
     memory: Option<u64>,
     residency: Option<String>,
@@ -25,16 +26,6 @@ pub(crate) struct LoadRequest {
     floor: Option<bool>,
     subgroups: Option<bool>,
     self_test: Option<bool>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Kv {
-    F32,
-    /// The format that GPUs read fastest without visible loss.
-    #[default]
-    F16,
-    Q8,
 }
 
 impl LoadRequest {
@@ -52,11 +43,8 @@ impl LoadRequest {
     }
 
     pub(crate) fn load(&self) -> Result<LoadOptions, Failure> {
-        let kv = match self.kv {
-            Kv::F32 => KvFormat::F32,
-            Kv::F16 => KvFormat::F16,
-            Kv::Q8 => KvFormat::Q8,
-        };
+        let kv = self.kv.as_deref().map_or(Ok(CacheFormat::F16), str::parse);
+        let kv = kv.map_err(|error| plain("option.wrong_type", &error.to_string()))?;
         let mut options = LoadOptions::default().kv(kv).entropy(Entropy::new(host::entropy));
         options.context = self.context;
         options.gpu_memory = self.memory;

@@ -7,7 +7,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use js_sys::{Function, Promise};
 use rullama_chat::{Delta, ReplyParts};
-use rullama_engine::{Engine, FinishReason, Reply, Sampled, Session, Usage};
+use rullama_engine::{Engine, FinishReason, Generation, Reply, Sampled, Session};
 use rullama_tokenizer::{SpecialOutput, Tokenizer};
 use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
@@ -95,23 +95,19 @@ impl WebSession {
             let mut generation = session.generate(&ids, &options, SpecialOutput::Hidden).map_err(failed)?;
             generation.read_prompt().await.map_err(failed)?;
             let read = milliseconds();
-            let (mut parts, mut tokens, mut held) = (ReplyParts::default(), Vec::new(), 0.0);
+            let (mut parts, mut held) = (ReplyParts::default(), 0.0);
             while let Some(token) = generation.next().await {
                 held += gate.pass().await;
                 let token = token.map_err(failed)?;
                 let mut delta = Map::from_iter([("text".to_owned(), token.text.as_str().into())]);
                 describe(&mut delta, std::slice::from_ref(&token.sampled), engine.tokenizer());
                 tell(&on_delta, &Value::Object(delta))?;
-                tokens.push(token.sampled);
                 parts.push(Delta::Answer(token.text));
             }
             let outcome = Outcome {
                 engine: &engine,
+                generation: &generation,
                 parts: &parts,
-                tokens: &tokens,
-                usage: generation.usage(),
-                reason: generation.finish_reason(),
-                seed: generation.seed(),
                 prompt: read - started,
                 generate: milliseconds() - read - held,
             };
@@ -173,11 +169,8 @@ async fn finish(
     }
     let outcome = Outcome {
         engine,
+        generation: reply.generation(),
         parts: reply.parts(),
-        tokens: reply.tokens(),
-        usage: reply.usage(),
-        reason: reply.finish_reason(),
-        seed: reply.seed(),
         prompt: read - started,
         generate: milliseconds() - read - held,
     };
@@ -187,25 +180,25 @@ async fn finish(
 /// A complete reply.
 struct Outcome<'a> {
     engine: &'a Engine,
+    generation: &'a Generation<'a>,
     parts: &'a ReplyParts,
-    tokens: &'a [Sampled],
-    usage: Usage,
-    reason: Option<FinishReason>,
-    seed: u64,
+    /// Milliseconds in which the prompt was read.
     prompt: f64,
+    /// Milliseconds in which the tokens were generated.
     generate: f64,
 }
 
 impl Outcome<'_> {
     fn json(&self) -> Value {
-        let Self { engine, parts, tokens, usage, reason, seed, prompt, generate } = self;
+        let Self { engine, generation, parts, prompt, generate } = self;
+        let usage = generation.usage();
         let mut value = Map::new();
-        describe(&mut value, tokens, engine.tokenizer());
+        describe(&mut value, generation.tokens(), engine.tokenizer());
         value.insert("text".into(), parts.answer.as_str().into());
         value.insert("thought".into(), parts.thought.as_str().into());
         value.insert("toolCalls".into(), json!(parts.calls));
-        value.insert("finishReason".into(), json!(reason.map(FinishReason::as_str)));
-        value.insert("seed".into(), json!(seed));
+        value.insert("finishReason".into(), json!(generation.finish_reason().map(FinishReason::as_str)));
+        value.insert("seed".into(), json!(generation.seed()));
         value.insert(
             "usage".into(),
             json!({

@@ -11,6 +11,8 @@ const POLICY = [
   "worker-src 'self'",
   "style-src 'self'",
   "img-src 'self'",
+  // The fonts of KaTeX, which are files of the app.
+  "font-src 'self'",
   "manifest-src 'self'",
   "connect-src 'self' https: http:",
   "base-uri 'none'",

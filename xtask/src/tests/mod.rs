@@ -7,7 +7,7 @@ mod tally;
 
 use self::tally::Tally;
 use crate::{
-    audit, fuzz,
+    audit, fuzz, package,
     setup::{self, WASI, WASM},
     shell::{complain, output, root, say},
     web,
@@ -66,7 +66,7 @@ pub(crate) fn run() -> bool {
 /// Runs what is quick: format, lints, the libraries' tests, which hold every model on the CPU, and one model on the GPU.
 pub(crate) fn quick() -> bool {
     let mut tally = Tally::default();
-    tally.step("set-up", setup::for_tests);
+    tally.step("set-up", setup::for_quick_tests);
     format(&mut tally);
     tally.check("lints", &[&LINTS[..], &DENY].concat());
     let excluded = ["rullama", "rullama-gpu"].iter().flat_map(|name| ["--exclude", name]);
@@ -126,6 +126,7 @@ fn browsers(tally: &mut Tally) {
     }
     tally.check("npm package's unit tests", &["npm", "test", "--prefix", "packages/npm"]);
     tally.check("app", &["npm", "run", "build", "--prefix", "packages/app"]);
+    tally.step("package", package::test);
     tally.check("app's unit tests", &["npm", "test", "--prefix", "packages/app"]);
     // The app comes from the server that the native tests have built.
     tally.check("browsers", &["node", "xtask/browser/test.mjs"]);

@@ -22,6 +22,8 @@ struct Phase {
 struct Counts {
     passed: u64,
     failed: u64,
+    /// Whether a test runner said how many tests ran, even if none did.
+    told: bool,
 }
 
 impl Tally {
@@ -50,8 +52,12 @@ impl Tally {
     }
 
     fn finish(&mut self, name: &str, start: Instant, mut counts: Counts, succeeded: bool) -> bool {
-        if counts == Counts::default() {
+        let mut succeeded = succeeded;
+        if !counts.told {
             counts.passed = u64::from(succeeded);
+        } else if succeeded && counts.passed == 0 {
+            say(&format!("== {name}: no test ran"));
+            succeeded = false;
         }
         // A command can fail without a failing test: it did not compile, or it was killed.
         if !succeeded && counts.failed == 0 {
@@ -74,7 +80,8 @@ impl Tally {
 
     fn total(&self) -> Counts {
         let sum = |count: fn(&Phase) -> u64| self.phases.iter().map(count).sum();
-        Counts { passed: sum(|phase| phase.counts.passed), failed: sum(|phase| phase.counts.failed) }
+        let (passed, failed) = (sum(|phase| phase.counts.passed), sum(|phase| phase.counts.failed));
+        Counts { passed, failed, told: true }
     }
 
     fn table(&self) -> Vec<String> {
@@ -101,12 +108,16 @@ impl Tally {
 impl Counts {
     /// Adds what a test runner's closing line says: `test result: ok. 3 passed; 0 failed; …`,
     /// `Summary [ 1.2s] 5 tests run: 4 passed, 1 failed, 0 skipped` or, of vitest, `Tests  1 failed | 4 passed (5)`.
+    /// The first stands at the start of its line. Where it is indented, nextest repeats the output of a test that failed,
+    /// which its own summary counts.
     fn read(&mut self, line: &str) {
         let plain = without_colours(line);
         let line = plain.trim_start();
-        if !["test result:", "Summary [", "Tests  "].iter().any(|start| line.starts_with(start)) {
+        let is_summary = ["Summary [", "Tests  "].iter().any(|start| line.starts_with(start));
+        if !is_summary && !plain.starts_with("test result:") {
             return;
         }
+        self.told = true;
         let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
         for pair in words.windows(2) {
             let Ok(count) = pair[0].parse::<u64>() else { continue };
@@ -141,22 +152,45 @@ mod unit {
         counts.read("\x1b[32;1m     Summary\x1b[0m [   1.2s] 5 tests run: \x1b[1m4\x1b[0m passed, 1 failed, 2 skipped");
         counts.read("      Tests  2 failed | 6 passed (8)");
         counts.read("7 passed by here, 8 failed to notice");
-        assert_eq!(counts, Counts { passed: 13, failed: 4 });
+        assert_eq!((counts.passed, counts.failed, counts.told), (13, 4, true));
+    }
+
+    #[test]
+    fn output_of_a_failed_test_that_nextest_repeats_is_not_counted_again() {
+        let mut counts = Counts::default();
+        counts.read(
+            "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 4 filtered out; in 0.1s",
+        );
+        assert_eq!(counts, Counts::default());
+        counts.read("     Summary [   1.2s] 1 test run: 0 passed, 1 failed, 2 skipped");
+        assert_eq!((counts.passed, counts.failed), (0, 1));
+    }
+
+    #[test]
+    fn a_phase_whose_runner_ran_no_test_fails() {
+        let mut counts = Counts::default();
+        counts.read("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out; in 0.1s");
+        let mut tally = Tally::default();
+        assert!(!tally.finish("tests", Instant::now(), counts, true));
+        assert_eq!((tally.total().passed, tally.total().failed), (0, 1));
+        // One program of several may have none.
+        counts.read("test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; in 0.1s");
+        assert!(Tally::default().finish("tests", Instant::now(), counts, true));
     }
 
     #[test]
     fn a_phase_that_fails_without_a_failing_test_counts_as_one_failure() {
         let mut tally = Tally::default();
         assert!(tally.finish("lints", Instant::now(), Counts::default(), true));
-        assert!(!tally.finish("tests", Instant::now(), Counts { passed: 7, failed: 0 }, false));
-        assert_eq!(tally.total(), Counts { passed: 8, failed: 1 });
+        assert!(!tally.finish("tests", Instant::now(), Counts { passed: 7, failed: 0, told: true }, false));
+        assert_eq!((tally.total().passed, tally.total().failed), (8, 1));
     }
 
     #[test]
     fn the_table_has_a_line_for_each_phase_and_one_for_all() {
         let phase = |name: &str, passed, failed, seconds| Phase {
             name: name.to_owned(),
-            counts: Counts { passed, failed },
+            counts: Counts { passed, failed, told: true },
             took: Duration::from_secs(seconds),
         };
         let tally = Tally { phases: vec![phase("lints", 1, 0, 90), phase("native tests", 1200, 2, 600)] };

@@ -1,4 +1,4 @@
-//! What commands about files take: showing, splitting into tokens, writing.
+//! Arguments of the commands that read or write files: inspecting, tokenizing, converting.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -16,36 +16,23 @@ use super::{
 };
 
 #[derive(Debug, Args)]
-pub(crate) struct ModelsArguments {
-    /// Only these models
-    #[arg(value_name = "NAME")]
-    pub(crate) names: Vec<String>,
-    /// Read every blob and compare it with its sha256
-    #[arg(long)]
-    pub(crate) verify: bool,
-    /// Print JSON in the shape of Ollama's /api/tags
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
     #[arg(help = MODEL_HELP)]
     pub(crate) model: OsString,
-    /// List every tensor with shape (fastest varying extent first), format, offset and size
+    /// List every tensor with its shape (fastest-varying dimension first), format, offset and size
     #[arg(long)]
     pub(crate) tensors: bool,
-    /// List every metadata entry; of long arrays, only type and length
+    /// List every metadata entry; long arrays are shown by type and length
     #[arg(long)]
     pub(crate) metadata: bool,
-    /// List what a step does on the GPU of this machine: each dispatch with its kernel, workgroups and bytes of weights
+    /// List what one step does on this machine's GPU: each dispatch with its kernel, workgroups and bytes of weights
     #[arg(long)]
     pub(crate) plan: bool,
-    /// Tokens of that step: 1 is a step of decoding, 512 a whole chunk of a prompt
+    /// With --plan: number of tokens in the step; 1 is decoding, 512 is a full chunk of a prompt
     #[arg(long, value_name = "N", default_value_t = 1, requires = "plan",
           value_parser = value_parser!(u32).range(1..=512), allow_negative_numbers = true)]
     pub(crate) rows: u32,
-    /// Tokens read before that step
+    /// With --plan: number of tokens already in the context
     #[arg(long, value_name = "P", default_value_t = 0, requires = "plan", allow_negative_numbers = true)]
     pub(crate) position: u32,
     /// Print JSON
@@ -57,16 +44,16 @@ pub(crate) struct InspectArguments {
 pub(crate) struct TokenizeArguments {
     #[arg(help = MODEL_HELP)]
     pub(crate) model: OsString,
-    /// The text; without it and without --file, standard input is read, byte for byte
+    /// The text; without it and without --file, standard input is read
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
-    /// Read the text from a file, byte for byte
+    /// Read the text from this file
     #[arg(long, conflicts_with = "text")]
     pub(crate) file: Option<PathBuf>,
-    /// Begin with the token that begins every prompt
+    /// Add the begin-of-sequence token
     #[arg(long)]
     pub(crate) bos: bool,
-    /// Take special tokens such as <|turn> as plain text
+    /// Treat special tokens such as <|turn> as plain text
     #[arg(long)]
     pub(crate) plain: bool,
     /// Print JSON: {"ids": [...], "pieces": [...]}
@@ -90,13 +77,13 @@ pub(crate) struct DetokenizeArguments {
 pub(crate) struct RenderArguments {
     #[arg(help = MODEL_HELP)]
     pub(crate) model: OsString,
-    /// A JSON file with messages as in Ollama's /api/chat; - for standard input
+    /// JSON file with messages, in the format of Ollama's /api/chat; - for standard input
     #[arg(long)]
     pub(crate) messages: PathBuf,
-    /// A JSON file with tools as in Ollama's /api/chat
+    /// JSON file with tools, in the format of Ollama's /api/chat
     #[arg(long)]
     pub(crate) tools: Option<PathBuf>,
-    /// Whether the model is asked to think first [default: on]
+    /// Let the model think before it answers [default: on]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub(crate) think: Option<Switch>,
     /// Print JSON: {"prompt": "..."}
@@ -106,49 +93,49 @@ pub(crate) struct RenderArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SynthArguments {
-    /// Which model
+    /// Model to imitate
     #[arg(value_parser = preset_parser(), ignore_case = true)]
     pub(crate) preset: Preset,
-    /// The file to write; one that is there is replaced when the new one is complete
+    /// File to write; an existing file is replaced when the new one is complete
     #[arg(value_name = "OUT.gguf")]
     pub(crate) output: PathBuf,
-    /// How weights are stored
+    /// Format of the weights
     #[arg(long, default_value = "q4_k_m", value_parser = mix_parser(), ignore_case = true)]
     pub(crate) format: Mix,
-    /// Which of all possible random weights
+    /// Random seed for the weights
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) seed: u64,
-    /// Size of the vocabulary [default: 262144; 2048 for tiny presets]
+    /// Vocabulary size [default: 262144; 2048 for tiny presets]
     #[arg(long, value_name = "TOKENS",
           value_parser = value_parser!(u32).range(i64::from(SMALLEST_VOCABULARY)..=i64::from(LARGEST_VOCABULARY)),
           allow_negative_numbers = true)]
     pub(crate) vocab: Option<u32>,
-    /// Add what makes soft tokens of images and sound, as in the files that Ollama publishes
+    /// Add vision and audio towers, as in the files that Ollama publishes
     #[arg(long)]
     pub(crate) towers: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
-    /// The checkpoint's folder
+    /// Folder of the checkpoint
     pub(crate) folder: PathBuf,
-    /// The file to write
+    /// File to write
     #[arg(value_name = "OUTPUT.gguf")]
     pub(crate) output: PathBuf,
-    /// How weights are stored; norms and scales stay f32, and towers f16 and bf16 where these are not
+    /// Format of the weights. Norms and scales stay f32; towers keep f16 or bf16
     #[arg(long, default_value = "q4_k_m", value_parser = mix_parser(), ignore_case = true)]
     pub(crate) format: Mix,
-    /// How tensors with such names are stored instead, * standing for any text, as in 'v.*=q8_0'; may be given several
-    /// times, and the last that fits a name counts. What stays f32 is only changed by its whole name
+    /// Store matching tensors in another format, as in 'v.*=q8_0', where * matches any text; can be repeated, and the last
+    /// match wins. A tensor that stays f32 is changed only by its full name
     #[arg(long, value_name = "PATTERN=FORMAT")]
     pub(crate) tensor: Vec<TensorRule>,
-    /// Leave out what makes soft tokens of images and sound; llama.cpp reads text models without them only
+    /// Leave out the vision and audio towers. llama.cpp needs text models without towers
     #[arg(long)]
     pub(crate) text_only: bool,
-    /// What the file calls the model [default: the name of the folder]
+    /// Model name to store in the file [default: the folder's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }

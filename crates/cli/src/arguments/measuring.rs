@@ -1,4 +1,4 @@
-//! What commands that measure and compare take.
+//! Arguments of the commands that measure and compare.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -7,7 +7,7 @@ use rullama_engine::OptionRange;
 
 use super::{
     MODEL_HELP, optional_model_help,
-    replies::MemoryArguments,
+    replies::{BACKEND_HELP, MemoryArguments},
     values::{BackendChoice, number, whole},
 };
 
@@ -15,13 +15,13 @@ use super::{
 pub(crate) struct BenchArguments {
     #[arg(help = optional_model_help())]
     pub(crate) model: Option<OsString>,
-    /// Tokens of the prompts; 0 for none
+    /// Length of the prompts in tokens; 0 to measure none
     #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
     pub(crate) prompt: u32,
-    /// Tokens to generate; 0 for none
+    /// Tokens to generate; 0 to measure none
     #[arg(long, value_name = "N", default_value_t = 128, allow_negative_numbers = true)]
     pub(crate) generate: u32,
-    /// Tokens read before, separated by commas; each is measured
+    /// Tokens already in the context, separated by commas; each is measured
     #[arg(
         long,
         value_name = "N,N",
@@ -30,59 +30,61 @@ pub(crate) struct BenchArguments {
         allow_negative_numbers = true
     )]
     pub(crate) depth: Vec<u32>,
-    /// Repetitions
+    /// Number of repetitions
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..),
           allow_negative_numbers = true)]
     pub(crate) repeat: u32,
-    /// Also show the time of each kernel, told by the GPU's own clock
+    /// Also show the time of each kernel, measured by the GPU
     #[arg(long)]
     pub(crate) profile: bool,
-    /// What computes [default: gpu; for the demo model the CPU where there is no real GPU]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help = BACKEND_HELP)]
     pub(crate) backend: Option<BackendChoice>,
-    /// Tokens a conversation may have [default: as many as are needed]
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Context length in tokens [default: as long as needed]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(OptionRange::CONTEXT), allow_negative_numbers = true)]
     pub(crate) context: Option<u32>,
     #[command(flatten)]
     pub(crate) memory: MemoryArguments,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
-/// How far apart logits may be: a distance, so never negative.
+/// How far apart logits may be. A distance is never negative.
 const TOLERANCE: OptionRange = OptionRange::Number { least: 0.0, most: f32::MAX };
 
 #[derive(Debug, Args)]
 pub(crate) struct ParityArguments {
     #[arg(help = MODEL_HELP)]
     pub(crate) model: OsString,
-    /// What the GPU is compared with: cpu, or the address of a server of Ollama or llama.cpp
+    /// Compare the GPU with the CPU, or with an Ollama or llama.cpp server at this URL
     #[arg(long, value_name = "cpu|URL", default_value = "cpu", value_parser = against)]
     pub(crate) against: Against,
-    /// The model's name on an Ollama server [default: its name in the store]
+    /// The model's name on the Ollama server [default: its name in the store]
     #[arg(long = "model", value_name = "NAME", id = "server_model")]
     pub(crate) server_model: Option<String>,
-    /// A file with one prompt on each line, or a JSON list of prompts; - for standard input [default: a handful]
-    #[arg(long, value_name = "F")]
+    /// File with one prompt per line, or a JSON list of prompts; - for standard input [default: five built-in prompts]
+    #[arg(long, value_name = "FILE")]
     pub(crate) prompts: Option<PathBuf>,
-    /// Most tokens to compare of each prompt's continuation
+    /// Compare at most this many tokens per prompt
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..),
           allow_negative_numbers = true)]
     pub(crate) max_tokens: u32,
-    /// How close the two best logits may be for either of them to be right
+    /// If the two best logits are closer than this, either token counts as right
     #[arg(long, value_name = "T", default_value_t = 0.05, value_parser = number(TOLERANCE),
           allow_negative_numbers = true)]
     pub(crate) tolerance: f32,
-    #[command(flatten)]
-    pub(crate) memory: MemoryArguments,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
+    /// Also list limits, kernels and every self-test
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -92,7 +94,7 @@ pub(crate) struct DoctorArguments {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Against {
     Cpu,
-    /// A server, by its address without a slash at the end.
+    /// A server's address, without a slash at the end.
     Server(String),
 }
 
@@ -102,6 +104,6 @@ fn against(text: &str) -> Result<Against, String> {
         url if url.starts_with("http://") || url.starts_with("https://") => {
             Ok(Against::Server(url.trim_end_matches('/').to_owned()))
         }
-        _ => Err("`cpu` or an address that begins with http:// was expected".to_owned()),
+        _ => Err("expected `cpu` or a URL that begins with http:// or https://".to_owned()),
     }
 }

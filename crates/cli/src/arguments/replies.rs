@@ -1,4 +1,4 @@
-//! What commands that compute replies or logits take.
+//! Arguments of the commands that compute replies or logits.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -6,81 +6,99 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use rullama_engine::OptionRange;
+use rullama_engine::{CacheFormat, OptionRange};
 use rullama_gpu::Residency;
 
 use super::{
     MODEL_HELP, optional_model_help,
-    values::{BackendChoice, IdList, KvChoice, Switch, id_list, number, whole},
+    values::{BackendChoice, IdList, Switch, id_list, number, whole},
 };
 
-/// The most MiB whose bytes can be counted in 64 bits.
+/// The largest number of MiB whose bytes fit in 64 bits.
 const MOST_MIB: i128 = (u64::MAX >> 20) as i128;
-/// On the CPU, holding none of the weights in memory is possible.
+/// The CPU can read all weights from the file, so 0 is allowed.
 const WEIGHT_MEMORY: OptionRange = OptionRange::Whole { least: 0, most: MOST_MIB };
 const GPU_MEMORY: OptionRange = OptionRange::Whole { least: 1, most: MOST_MIB };
 
+pub(super) const BACKEND_HELP: &str = "Where to run the model [default: gpu; cpu if there is no GPU, and for the demo model if the GPU is only emulated]";
+
+pub(super) const GENERATE_EXAMPLES: &str = "\
+Examples:
+  rullama generate \"What is rullama?\"
+  rullama generate gemma4:e2b \"Why is the sky blue?\"
+  rullama generate -m gemma4:e2b -p \"Why is the sky blue?\"
+  git diff | rullama generate gemma4:e2b -
+  rullama generate model.gguf --raw -p \"Once upon a time\"";
+
 /// How a model is loaded.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Loading")]
 pub(crate) struct LoadArguments {
-    /// Tokens the conversation may have [default: as many as the model was made for; at most 4096 on the GPU]
+    /// Context length in tokens [default: the model's own, at most 4096 on the GPU]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(OptionRange::CONTEXT), allow_negative_numbers = true)]
     pub(crate) context: Option<u32>,
     #[command(flatten)]
     pub(crate) memory: MemoryArguments,
 }
 
-/// What memory is used for.
+/// How memory is used.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Loading")]
 pub(crate) struct MemoryArguments {
-    /// How keys and values are kept [default: f32 on the CPU, f16 on the GPU]
-    #[arg(long, value_enum)]
-    pub(crate) kv: Option<KvChoice>,
-    /// MiB of weights that are held in memory on the CPU; the others are read again for each token
+    /// Format of the key-value cache: full precision, half precision or eight bits [default: f16 on the GPU, f32 on the CPU]
+    #[arg(long, value_parser = cache_format_parser())]
+    pub(crate) kv: Option<CacheFormat>,
+    /// On the CPU: keep up to this many MiB of weights in memory and read the rest from the file for each token
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole::<u64>(WEIGHT_MEMORY),
           allow_negative_numbers = true)]
     pub(crate) weight_memory: u64,
-    /// MiB of the GPU's memory that the model and its conversation may take [default: all]
+    /// On the GPU: use at most this many MiB of GPU memory [default: all]
     #[arg(long, value_name = "MIB", value_parser = whole::<u64>(GPU_MEMORY), allow_negative_numbers = true)]
     pub(crate) gpu_memory: Option<u64>,
-    /// Where weights live on the GPU backend: all on the GPU; embedding tables in the file, read by rows; or also
-    /// experts in the file, read when they are needed [default: the first that fits]
+    /// On the GPU: where to keep weights. gpu keeps all of them on the GPU; rows reads embedding tables from the file, row
+    /// by row; paged also reads experts from the file when they are needed [default: the first that fits]
     #[arg(long, value_parser = residency_parser())]
     pub(crate) residency: Option<Residency>,
+}
+
+fn cache_format_parser() -> impl TypedValueParser<Value = CacheFormat> {
+    PossibleValuesParser::new(CacheFormat::ALL.map(CacheFormat::as_str))
+        .try_map(|name| name.parse::<CacheFormat>())
 }
 
 fn residency_parser() -> impl TypedValueParser<Value = Residency> {
     PossibleValuesParser::new(Residency::ALL.map(Residency::as_str)).try_map(|name| name.parse::<Residency>())
 }
 
-/// How tokens are chosen. What is not given has the model's own default, or else Ollama's.
+/// How tokens are chosen. An option that is not given has the model's default, or else Ollama's.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingArguments {
-    /// Most tokens to generate; -1 for no limit but the context [default: -1]
+    /// Stop after this many tokens; -1 for no limit [default: -1]
     #[arg(long, value_name = "N", value_parser = whole::<i64>(OptionRange::MAX_TOKENS), allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<i64>,
-    /// 0 always takes the most probable token [default: 1]
+    /// Randomness; 0 always picks the most likely token [default: 1]
     #[arg(long, value_name = "T", value_parser = number(OptionRange::TEMPERATURE), allow_negative_numbers = true)]
     pub(crate) temperature: Option<f32>,
-    /// Choose among the K most probable tokens; 0 for all [default: 64]
+    /// Pick from the K most likely tokens; 0 for all [default: 64]
     #[arg(long, value_name = "K", value_parser = whole::<i64>(OptionRange::TOP_K), allow_negative_numbers = true)]
     pub(crate) top_k: Option<i64>,
-    /// Choose among the most probable tokens that together have probability P [default: 0.95]
+    /// Pick from the most likely tokens whose probabilities add up to P [default: 0.95]
     #[arg(long, value_name = "P", value_parser = number(OptionRange::PROBABILITY), allow_negative_numbers = true)]
     pub(crate) top_p: Option<f32>,
-    /// Drop tokens less probable than M times the most probable one [default: 0]
+    /// Drop tokens with less than M times the probability of the most likely one [default: 0]
     #[arg(long, value_name = "M", value_parser = number(OptionRange::PROBABILITY), allow_negative_numbers = true)]
     pub(crate) min_p: Option<f32>,
-    /// Make tokens that occurred lately less probable; 1 for not at all [default: 1]
+    /// Penalty for tokens that occurred recently; 1 for none [default: 1]
     #[arg(long, value_name = "R", value_parser = number(OptionRange::REPEAT_PENALTY), allow_negative_numbers = true)]
     pub(crate) repeat_penalty: Option<f32>,
-    /// The same seed gives the same text; -1 for another each time [default: -1]
+    /// Random seed. The same seed gives the same text; -1 picks a new seed each time [default: -1]
     #[arg(long, value_name = "S", value_parser = whole::<i128>(OptionRange::SEED), allow_negative_numbers = true)]
     pub(crate) seed: Option<i128>,
-    /// End the reply before this text; may be given several times
+    /// Stop when the model writes this text, which is not printed; can be repeated
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) stop: Vec<String>,
-    /// Do not end when the model does
+    /// Keep going after the model's end-of-reply token
     #[arg(long)]
     pub(crate) ignore_eos: bool,
 }
@@ -89,54 +107,67 @@ pub(crate) struct SamplingArguments {
 pub(crate) struct RunArguments {
     #[arg(help = optional_model_help())]
     pub(crate) model: Option<OsString>,
-    /// Whether the model is asked to think first [default: on]
+    /// Ask this, print the reply and exit; - reads it from standard input
+    #[arg(value_name = "PROMPT")]
+    pub(crate) words: Vec<String>,
+    /// The model, as an option instead of an argument
+    #[arg(long = "model", short = 'm', value_name = "MODEL", id = "model_option")]
+    pub(crate) model_option: Option<OsString>,
+    /// The prompt, as an option instead of an argument
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "words")]
+    pub(crate) prompt: Option<String>,
+    /// Let the model think before it answers [default: on]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub(crate) think: Option<Switch>,
-    /// Show the speed of each reply
+    /// Show the speed after each reply
     #[arg(long)]
     pub(crate) verbose: bool,
+    #[arg(long, value_enum, help = BACKEND_HELP)]
+    pub(crate) backend: Option<BackendChoice>,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
-    /// What computes [default: gpu; for the demo model the CPU where there is no real GPU]
-    #[arg(long, value_enum)]
-    pub(crate) backend: Option<BackendChoice>,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
 }
 
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("input").required(true).args(["prompt", "ids", "messages"])))]
+#[command(group(clap::ArgGroup::new("input").args(["prompt", "ids", "messages"])))]
 pub(crate) struct GenerateArguments {
-    #[arg(help = optional_model_help())]
+    #[arg(value_name = "MODEL", help = optional_model_help())]
+    pub(crate) first: Option<OsString>,
+    /// The prompt; - reads it from standard input
+    #[arg(value_name = "PROMPT")]
+    pub(crate) second: Option<String>,
+    /// The model, as an option instead of an argument
+    #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<OsString>,
-    /// One message to the model
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// The prompt, as an option instead of an argument
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
-    /// Continue the prompt as it is, instead of answering it
-    #[arg(long, requires = "prompt", conflicts_with_all = ["ids", "messages"])]
+    /// Continue the prompt as plain text instead of answering it
+    #[arg(long, conflicts_with_all = ["ids", "messages"])]
     pub(crate) raw: bool,
-    /// Token ids to continue as they are, separated by commas
+    /// Continue these token ids, separated by commas
     #[arg(long, value_name = "1,2,3", value_parser = id_list)]
     pub(crate) ids: Option<IdList>,
-    /// A JSON file with messages as in Ollama's /api/chat; - for standard input
-    #[arg(long, value_name = "F.json")]
+    /// Answer the messages in this JSON file, in the format of Ollama's /api/chat; - for standard input
+    #[arg(long, value_name = "FILE")]
     pub(crate) messages: Option<PathBuf>,
-    /// A JSON file with tools as in Ollama's /api/chat
-    #[arg(long, value_name = "F.json", conflicts_with_all = ["raw", "ids"])]
+    /// Offer the tools in this JSON file, in the format of Ollama's /api/chat
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "ids"])]
     pub(crate) tools: Option<PathBuf>,
-    /// Whether the model is asked to think first [default: on]
+    /// Let the model think before it answers [default: on]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub(crate) think: Option<Switch>,
-    #[command(flatten)]
-    pub(crate) sampling: SamplingArguments,
-    /// What computes [default: gpu; for the demo model the CPU where there is no real GPU]
-    #[arg(long, value_enum)]
-    pub(crate) backend: Option<BackendChoice>,
-    #[command(flatten)]
-    pub(crate) load: LoadArguments,
-    /// Print JSON when the reply is complete
+    /// Print the complete reply as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[arg(long, value_enum, help = BACKEND_HELP)]
+    pub(crate) backend: Option<BackendChoice>,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArguments,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
 }
 
 #[derive(Debug, Args)]
@@ -146,18 +177,18 @@ pub(crate) struct LogitsArguments {
     /// Token ids, separated by commas
     #[arg(long, value_name = "1,2,3", value_parser = id_list)]
     pub(crate) ids: IdList,
-    /// The logits of every token instead of the last
+    /// Write the logits after every token, not only after the last
     #[arg(long)]
     pub(crate) all: bool,
-    /// Where they are written: f32, shape [rows, vocabulary]
-    #[arg(long, value_name = "F.npy")]
+    /// File to write: f32, shape [rows, vocabulary]
+    #[arg(long, value_name = "FILE.npy")]
     pub(crate) out: PathBuf,
-    /// What computes
+    /// Where to run the model
     #[arg(long, value_enum, default_value_t = BackendChoice::Cpu)]
     pub(crate) backend: BackendChoice,
-    #[command(flatten)]
-    pub(crate) load: LoadArguments,
     /// Print JSON: {"rows": n, "vocabulary": n, "path": "..."}
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
 }

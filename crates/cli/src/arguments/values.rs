@@ -1,4 +1,4 @@
-//! Values of several commands, and how they are read.
+//! Values that several commands take, and their parsers.
 
 use clap::ValueEnum;
 use rullama_engine::OptionRange;
@@ -7,14 +7,14 @@ use rullama_engine::OptionRange;
 #[derive(Debug, Clone)]
 pub(crate) struct IdList(pub(crate) Vec<u32>);
 
-/// Reads ids with commas between them; spaces, and a comma at the end, do no harm.
+/// Reads ids separated by commas. Spaces and a trailing comma are allowed.
 pub(super) fn id_list(text: &str) -> Result<IdList, String> {
     let ids = text.split(',').map(str::trim).filter(|id| !id.is_empty());
     let ids = ids.map(|id| id.parse().map_err(|_| format!("`{id}` is not a token id")));
     ids.collect::<Result<_, _>>().map(IdList)
 }
 
-/// Reads a number in `range`. The message is the end of clap's, which names the option and the value.
+/// Reads a number in `range`. clap puts the option and the value before the message.
 pub(super) fn number(
     range: OptionRange,
 ) -> impl Fn(&str) -> Result<f32, String> + Clone + Send + Sync + 'static {
@@ -24,7 +24,7 @@ pub(super) fn number(
     }
 }
 
-/// Reads a whole number in `range`, all of which `T` holds.
+/// Reads a whole number in `range`; `T` must be able to hold all of them.
 pub(super) fn whole<T: TryFrom<i128> + Clone + Send + Sync + 'static>(
     range: OptionRange,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
@@ -34,24 +34,13 @@ pub(super) fn whole<T: TryFrom<i128> + Clone + Send + Sync + 'static>(
     }
 }
 
-/// What computes.
+/// Where a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendChoice {
-    /// The CPU reference: exact and slow
+    /// The CPU: exact, but slow
     Cpu,
-    /// The GPU, through Vulkan, Metal or DX12
+    /// The GPU, with Vulkan, Metal or DirectX 12
     Gpu,
-}
-
-/// How keys and values are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KvChoice {
-    /// Exactly
-    F32,
-    /// In half precision
-    F16,
-    /// In eight bits
-    Q8,
 }
 
 /// `on` or `off`.

@@ -1,6 +1,6 @@
 //! `rullama bench`: how fast a model runs, in the manner of llama-bench.
 //!
-//! What is measured is what users get: replies of a session, with several steps under way on the GPU.
+//! It measures the replies of a session, as users get them, with several steps in flight on the GPU.
 
 mod profile;
 mod statistics;
@@ -21,7 +21,7 @@ use crate::{
     model, output,
 };
 
-/// Where the random tokens start. Always the same, so that runs can be compared.
+/// The seed of the random tokens. Always the same, so that runs can be compared.
 const SEED: u64 = 0x72756c6c616d61;
 
 pub(super) async fn run(arguments: &BenchArguments) -> Result<(), Failure> {
@@ -31,8 +31,8 @@ pub(super) async fn run(arguments: &BenchArguments) -> Result<(), Failure> {
 
 async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
     if arguments.prompt == 0 && arguments.generate == 0 {
-        let failure = Failure::new("with --prompt 0 and --generate 0 there is nothing to measure");
-        return Err(failure.hint("give one of them a number").usage());
+        let failure = Failure::new("there is nothing to measure with --prompt 0 and --generate 0");
+        return Err(failure.hint("set one of them to a number above 0").usage());
     }
     let mut setting = load(arguments).await?;
     let mut results = Vec::new();
@@ -55,7 +55,7 @@ async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
     profiles.iter().try_for_each(Profile::print)
 }
 
-/// What is measured, and what is known of it beforehand.
+/// The loaded model and the facts about it.
 struct Setting {
     engine: Engine,
     name: String,
@@ -79,14 +79,14 @@ struct Measured {
 
 async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let deepest = arguments.depth.iter().copied().max().unwrap_or(0);
-    // The last token generated is not read any more, but there has to be one to begin with.
+    // The last generated token is not read, but generation needs one token to start from.
     let needed = deepest.saturating_add(arguments.prompt.max(arguments.generate)).saturating_add(1);
     let mut clock = Laps::start();
     let opened = model::open_or_demo(arguments.model.as_deref()).await?;
     let name = opened.name.clone();
     let mut options = LoadOptions::default().context(arguments.context.unwrap_or(needed));
     opened.check(options.context)?;
-    // Before the tokens of a depth are made, which may be billions.
+    // Checked before the tokens are made, because there may be billions.
     let tokens = deepest as usize + arguments.prompt.max(1) as usize;
     if let Some(context) = arguments.context.map(|context| context as usize).filter(|&most| tokens >= most) {
         return Err(EngineError::ContextOverflow { tokens, fits: context - 1, context }.into());
@@ -96,7 +96,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let (engine, device) = match gpu {
         None => {
             if arguments.profile {
-                let message = "single kernels can only be timed on the GPU";
+                let message = "--profile works only on the GPU";
                 return Err(Failure::new(message).hint("leave out --profile or --backend cpu").usage());
             }
             arguments.memory.apply(&mut options, BackendChoice::Cpu);
@@ -105,14 +105,14 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
         Some(gpu) => {
             let profile = gpu.profile().clone();
             if arguments.profile && !profile.timestamps {
-                let message = format!("the GPU `{}` has no clock for single kernels", profile.name);
+                let message = format!("the GPU `{}` can't time single kernels", profile.name);
                 return Err(Failure::new(message).hint("leave out --profile"));
             }
             arguments.memory.apply(&mut options, BackendChoice::Gpu);
-            // Before there are weights, so that the buffer that is read needs no room beside them.
+            // Before the weights are loaded, so that the buffer for this needs no memory beside them.
             load += clock.lap();
             let progress = spinner();
-            progress.set_message("measuring the bandwidth");
+            progress.set_message("measuring memory bandwidth");
             bandwidth = Some(measure_bandwidth(&gpu, &engine::clock()).await?);
             progress.finish_and_clear();
             clock.lap();
@@ -124,7 +124,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     Ok(Setting { engine, name, device, load, bandwidth, tokens, progress })
 }
 
-/// Shows what is going on, where a person watches.
+/// Shows what is being measured, on a terminal only.
 fn spinner() -> ProgressBar {
     use std::io::IsTerminal as _;
     if !std::io::stderr().is_terminal() {
@@ -135,7 +135,7 @@ fn spinner() -> ProgressBar {
     bar
 }
 
-/// A reply of exactly so many tokens.
+/// Options for a greedy reply of exactly this many tokens.
 fn greedy(tokens: u32) -> GenerateOptions {
     GenerateOptions {
         sampling: SamplingOptions::GREEDY,
@@ -168,7 +168,7 @@ impl Setting {
             }
             if arguments.generate > 0 {
                 self.progress.set_message(format!("{} tokens at {depth}: {which}", arguments.generate));
-                // One token to begin with, so that as many steps of one row are computed as tokens come out.
+                // One token to start from, so that there are as many one-row steps as generated tokens.
                 let prompt = [&before[..], &[self.engine.tokenizer().bos()]].concat();
                 go_to(session, &before).await?;
                 generate_times.push(time(session, &prompt, arguments.generate).await?);
@@ -281,7 +281,7 @@ impl Setting {
     }
 }
 
-/// Makes a session remember just these tokens.
+/// Sets the context of a session to these tokens.
 async fn go_to(session: &mut Session, ids: &[u32]) -> Result<(), Failure> {
     if ids.is_empty() {
         session.clear();
@@ -328,7 +328,7 @@ impl RandomTokens {
         (0..count).map(|_| token()).collect()
     }
 
-    /// A number that looks random: SplitMix64.
+    /// The next pseudo-random number (SplitMix64).
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

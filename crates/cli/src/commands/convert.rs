@@ -1,4 +1,4 @@
-//! `rullama convert`.
+//! `rullama convert`: a Hugging Face checkpoint as a GGUF file.
 
 use std::{
     path::Path,
@@ -11,19 +11,20 @@ use rullama_gemma::{Config, GemmaError, Outputs, text};
 use rullama_gguf::{ModelError, WriteError, open_path};
 use rullama_tokenizer::{Tokenizer, TokenizerError};
 
+use super::written;
 use crate::{
     arguments::ConvertArguments,
     failure::Failure,
-    model,
-    new_file::{self, Readers},
+    model, signals,
+    whole_file::{self, Readers},
 };
 
 pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
     let path = &arguments.output;
-    let target = new_file::target(path)?;
+    let target = whole_file::target(path)?;
     if target.exists() && !arguments.force {
-        let message = format!("`{}` is there already", path.display());
-        return Err(Failure::new(message).hint("--force replaces it"));
+        let message = format!("`{}` already exists", path.display());
+        return Err(Failure::new(message).hint("use --force to replace it"));
     }
     let options = ConvertOptions {
         mix: arguments.format,
@@ -36,39 +37,42 @@ pub(super) async fn run(arguments: &ConvertArguments) -> Result<(), Failure> {
     let (tensors, parameters, needed) = (plan.tensors().len(), plan.parameters(), plan.data_bytes());
     let bar = model::progress(&path.display().to_string(), needed);
 
-    let stop = new_file::stop_on_signal()?;
+    let stop = signals::stop_flag()?;
     let (in_writer, its_bar) = (Arc::clone(&stop), bar.clone());
     let writing = tokio::task::spawn_blocking(move || {
-        let write = |output: &mut new_file::Output<'_>| -> Result<(), Stopped> {
+        let write = |output: &mut whole_file::Output<'_>| -> Result<(), Stopped> {
             Ok(plan.write(output, move |done, _| its_bar.set_position(done))?)
         };
-        new_file::create(&target, Readers::Usual, &in_writer, write, check)
+        whole_file::create(&target, Readers::Usual, &in_writer, write, check)
     });
     let result = writing.await;
     bar.finish_and_clear();
     let bytes = match result {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) if stop.load(Ordering::Relaxed) => {
-            return Err(new_file::stopped(path));
+            return Err(written::stopped(path));
         }
         Ok(Err(Stopped::Convert(ConvertError::Write(WriteError::Io(error))))) => {
-            return Err(new_file::refused(path, error, needed));
+            return Err(written::refused(path, error, needed));
         }
         Ok(Err(Stopped::Convert(error))) => return Err(error.into()),
         Ok(Err(Stopped::Unusable(error))) => {
-            let failure = Failure::new(format!("`{}` was not written: it could not be run", path.display()));
-            return Err(failure.caused_by(error).hint("check that the checkpoint is whole and unchanged"));
+            let failure = Failure::new(format!(
+                "`{}` was not written, because rullama could not run it",
+                path.display()
+            ));
+            return Err(failure.caused_by(error).hint("check that the checkpoint is complete and unchanged"));
         }
-        Err(error) => return Err(Failure::new("the model cannot be converted").caused_by(error)),
+        Err(error) => return Err(Failure::new("the model can't be converted").caused_by(error)),
     };
 
-    new_file::describe(path, tensors, parameters, bytes, started.elapsed())
+    written::describe(path, tensors, parameters, bytes, started.elapsed())
 }
 
-/// Why no file was made.
+/// Why no file was written.
 enum Stopped {
     Convert(ConvertError),
-    /// It was made, and the engine would not take it.
+    /// The engine refuses the converted file.
     Unusable(Unusable),
 }
 
@@ -84,7 +88,7 @@ impl From<WriteError> for Stopped {
     }
 }
 
-/// What the engine would say of a file.
+/// The engine's error for a file.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 enum Unusable {
@@ -93,7 +97,7 @@ enum Unusable {
     Tokenizer(#[from] TokenizerError),
 }
 
-/// Opens the file as the engine does, before anyone can find it. Only its header is read.
+/// Opens the file as the engine does, before it gets its name. Only the header is read.
 fn check(path: &Path) -> Result<(), Stopped> {
     let look = || -> Result<(), Unusable> {
         let model = tokio::runtime::Handle::current().block_on(open_path(path))?;

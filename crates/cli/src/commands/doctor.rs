@@ -1,4 +1,4 @@
-//! `rullama doctor`: what the GPU of this machine can do, and whether it computes correctly.
+//! `rullama doctor`: whether rullama can use this machine's GPU. The first line is the verdict.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{arguments::DoctorArguments, engine, failure::Failure, output};
 
-/// The steps whose kernels are shown: of decoding, and of a prompt.
+/// The steps whose kernels are listed, with their number of tokens.
 const STEPS: [(&str, u32); 2] = [("decode", 1), ("prompt", 512)];
 
 pub(super) async fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub(super) async fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
         Err(error) => return no_gpu(error, arguments.json),
     };
     let examination = Examination {
-        // What answers wrongly is not used, so this comes first.
+        // Kernels that fail are not used afterwards, so the tests come first.
         tests: self_tests(&gpu).await?,
         kernels: kernels(&gpu).await?,
         bandwidth: measure_bandwidth(&gpu, &engine::clock()).await?,
@@ -28,12 +28,14 @@ pub(super) async fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
     if arguments.json {
         output::json(&examination.json())?;
     } else {
-        examination.print()?;
+        examination.print(arguments.verbose)?;
     }
     match examination.failed() {
         0 => Ok(()),
-        count => Err(Failure::new(format!("{count} of the self-tests failed on this GPU"))
-            .hint("update its driver; until then, models do without what failed")),
+        count => {
+            Err(Failure::new(format!("{count} of {} self-tests failed on this GPU", examination.tests.len()))
+                .hint("update the GPU driver; until then rullama avoids the kernels that failed"))
+        }
     }
 }
 
@@ -41,28 +43,32 @@ fn no_gpu(error: GpuError, json: bool) -> Result<(), Failure> {
     if json {
         let problem = json!({ "code": error.code(), "message": error.to_string() });
         output::json(&json!({ "ok": false, "adapter": null, "problem": problem }))?;
+    } else if matches!(error, GpuError::NoAdapter { .. }) {
+        output::line("No GPU found; rullama will use the CPU")?;
+    } else {
+        output::line("rullama can't use this GPU")?;
     }
     Err(error.into())
 }
 
-/// What each kind of kernel answers to a known case.
+/// Runs each kind of kernel on a case whose result is known.
 async fn self_tests(gpu: &Gpu) -> Result<Vec<(String, Result<(), String>)>, Failure> {
     let results = rullama_gpu::self_test(gpu).await?;
     let outcome = |passed: bool, detail| if passed { Ok(()) } else { Err(detail) };
     Ok(results.into_iter().map(|test| (test.name, outcome(test.passed, test.detail))).collect())
 }
 
-/// A kernel that some step uses, and how often.
+/// A kernel that a step uses, and how often.
 struct Chosen {
     step: &'static str,
     kernel: String,
     count: usize,
 }
 
-/// The kernels that are chosen for a small model with the structure of E2B; none, if no model can be loaded. No weights are
-/// uploaded.
+/// The kernels for a small model with the structure of E2B; none if the GPU is too unreliable for any model. No weights
+/// are uploaded.
 async fn kernels(gpu: &Gpu) -> Result<Vec<Chosen>, Failure> {
-    let failed = |error| Failure::new("the model for the examination cannot be made").caused_by(error);
+    let failed = |error| Failure::new("the test model can't be made").caused_by(error);
     let options = SynthOptions { mix: Mix::Q4_K_M, vocabulary: Some(512), ..SynthOptions::default() };
     let file = rullama_synth::tiny("tiny-e2b", &options).map_err(failed)?;
     let model = Model::open(Box::new(MemorySource::new(file))).await?;
@@ -82,7 +88,7 @@ async fn kernels(gpu: &Gpu) -> Result<Vec<Chosen>, Failure> {
     Ok(chosen)
 }
 
-/// Everything that was found out.
+/// The results.
 struct Examination {
     gpu: Gpu,
     kernels: Vec<Chosen>,
@@ -121,45 +127,83 @@ impl Examination {
         })
     }
 
-    fn print(&self) -> Result<(), Failure> {
+    /// One line: which GPU, and whether rullama can rely on it.
+    fn verdict(&self) -> String {
         let profile = self.gpu.profile();
+        let result = match (self.failed(), profile.software) {
+            (0, false) => "all kernels pass".to_owned(),
+            (0, true) => "all kernels pass, but this GPU is emulated in software and slow".to_owned(),
+            (failed, _) => format!("{failed} of {} kernel tests fail", self.tests.len()),
+        };
+        let interface = match profile.backend.as_str() {
+            "vulkan" => "Vulkan",
+            "metal" => "Metal",
+            "dx12" => "DirectX 12",
+            other => other,
+        };
+        format!("{} ({interface}): {result}", profile.name)
+    }
+
+    fn print(&self, verbose: bool) -> Result<(), Failure> {
+        let profile = self.gpu.profile();
+        output::line(&self.verdict())?;
+        output::line("")?;
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let subgroups = match profile.subgroups {
-            Some([smallest, largest]) if smallest == largest => format!("of {smallest} lanes"),
-            Some([smallest, largest]) => format!("of {smallest} to {largest} lanes"),
+            Some([smallest, largest]) if smallest == largest => format!("{smallest} threads"),
+            Some([smallest, largest]) => format!("{smallest} to {largest} threads"),
             None => "no".to_owned(),
         };
-        let rows = [
-            ("adapter", profile.name.clone()),
-            ("backend", profile.backend.clone()),
-            ("software", yes(profile.software)),
-            ("largest binding", output::size(profile.largest_binding)),
-            ("largest buffer", output::size(profile.largest_buffer)),
-            ("workgroup memory", output::size(profile.workgroup_memory.into())),
-            ("subgroups", subgroups),
+        let mut rows = vec![
+            ("memory bandwidth", format!("{:.1} GB/s", self.bandwidth / 1e9)),
             ("half precision", yes(profile.half_precision)),
-            ("kernel clock", yes(profile.timestamps)),
+            ("subgroups", subgroups),
             ("matrix units", yes(profile.matrices)),
-            ("bandwidth", format!("{:.1} GB/s", self.bandwidth / 1e9)),
         ];
-        output::table(&rows.map(|(what, value)| vec![what.to_owned(), value]))?;
+        if verbose {
+            rows.extend([
+                ("timestamps", yes(profile.timestamps)),
+                ("largest buffer", output::size(profile.largest_buffer)),
+                ("largest binding", output::size(profile.largest_binding)),
+                ("workgroup memory", output::size(profile.workgroup_memory.into())),
+            ]);
+        }
+        output::table(
+            &rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect::<Vec<_>>(),
+        )?;
+        for fallback in self.gpu.fallbacks() {
+            output::line(&format!("\nfallback: {fallback}"))?;
+        }
+        self.print_tests(verbose)?;
+        if verbose {
+            self.print_kernels()?;
+        } else {
+            output::line("\n`rullama doctor --verbose` also lists kernels and self-tests.")?;
+        }
+        Ok(())
+    }
+
+    /// The tests that failed, or all of them.
+    fn print_tests(&self, all: bool) -> Result<(), Failure> {
+        let mut rows = vec![["SELF-TEST", "RESULT"].map(String::from).to_vec()];
+        for (name, result) in self.tests.iter().filter(|(_, result)| all || result.is_err()) {
+            let result =
+                result.as_ref().map_or_else(|detail| format!("failed: {detail}"), |()| "passed".to_owned());
+            rows.push(vec![name.clone(), result]);
+        }
+        if rows.len() > 1 {
+            output::line("")?;
+            output::table(&rows)?;
+        }
+        Ok(())
+    }
+
+    fn print_kernels(&self) -> Result<(), Failure> {
         output::line("")?;
         let mut rows = vec![["STEP", "COUNT", "KERNEL"].map(String::from).to_vec()];
         for Chosen { step, kernel, count } in &self.kernels {
             rows.push(vec![(*step).to_owned(), count.to_string(), kernel.clone()]);
         }
-        output::table(&rows)?;
-        output::line("")?;
-        let mut rows = vec![["SELF-TEST", "RESULT"].map(String::from).to_vec()];
-        for (name, result) in &self.tests {
-            let result =
-                result.as_ref().map_or_else(|detail| format!("failed: {detail}"), |()| "passed".to_owned());
-            rows.push(vec![name.clone(), result]);
-        }
-        output::table(&rows)?;
-        for fallback in self.gpu.fallbacks() {
-            output::line(&format!("\nfallback: {fallback}"))?;
-        }
-        Ok(())
+        Ok(output::table(&rows)?)
     }
 }

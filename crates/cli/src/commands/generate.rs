@@ -1,12 +1,13 @@
-//! `rullama generate`.
+//! `rullama generate`: one reply, printed.
 
-use std::time::Duration;
+use std::{ffi::OsString, time::Duration};
 
 use rullama_chat::{Delta, ReplyParts};
 use rullama_engine::{ChatOptions, Engine, FinishReason, GenerateOptions, Usage};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 use serde_json::{Value, json};
 
+use super::prompt;
 use crate::{
     arguments::GenerateArguments,
     engine::{self, Laps, milliseconds},
@@ -18,9 +19,10 @@ use crate::{
 
 pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let mut clock = Laps::start();
-    let opened = model::open_or_demo(arguments.model.as_deref()).await?;
+    let named = Named::of(arguments)?;
+    let opened = model::open_or_demo(named.model.as_deref()).await?;
     let options = engine::options(&opened, &arguments.sampling)?;
-    let input = Input::read(arguments, &opened)?;
+    let input = Input::read(arguments, named.prompt, &opened)?;
     let engine = engine::load(opened, arguments.backend, &arguments.load, options.context).await?;
     let load = clock.lap();
     let result = match input {
@@ -41,6 +43,48 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The model and the prompt, sorted out from arguments and options.
+struct Named {
+    model: Option<OsString>,
+    prompt: Option<String>,
+}
+
+impl Named {
+    /// A single argument is the prompt if the model is an option, the model if the prompt is an option, and otherwise
+    /// whatever it looks like: see [`model::names_a_model`].
+    fn of(arguments: &GenerateArguments) -> Result<Self, Failure> {
+        let GenerateArguments { first, second, model, prompt, ids, messages, .. } = arguments;
+        let twice = |what: &str| {
+            Failure::new(format!("the {what} is given twice, as an argument and as an option"))
+                .hint("leave one of them out")
+                .usage()
+        };
+        let has_input = prompt.is_some() || ids.is_some() || messages.is_some();
+        let text = |argument: &OsString| {
+            let text = argument.to_str().map(str::to_owned);
+            text.ok_or_else(|| Failure::new("the prompt is not UTF-8 text").usage())
+        };
+        match (first, second) {
+            (Some(_), Some(_)) if model.is_some() => Err(twice("model")),
+            (Some(_), Some(_)) if has_input => Err(twice("prompt")),
+            (Some(first), None) if model.is_some() && has_input => {
+                let given = first.to_string_lossy();
+                Err(Failure::new(format!("unexpected argument `{given}`: model and prompt are both options"))
+                    .hint("leave the argument out")
+                    .usage())
+            }
+            (Some(first), second) if second.is_some() || has_input => {
+                Ok(Self { model: Some(first.clone()), prompt: second.clone().or_else(|| prompt.clone()) })
+            }
+            (Some(first), _) if model.is_some() || !model::names_a_model(first) => {
+                Ok(Self { model: model.clone(), prompt: Some(text(first)?) })
+            }
+            (Some(first), _) => Ok(Self { model: Some(first.clone()), prompt: None }),
+            (None, _) => Ok(Self { model: model.clone(), prompt: prompt.clone() }),
+        }
+    }
+}
+
 /// What is continued or answered.
 enum Input {
     Conversation(Request),
@@ -49,15 +93,23 @@ enum Input {
 }
 
 impl Input {
-    fn read(arguments: &GenerateArguments, opened: &model::Opened) -> Result<Self, Failure> {
+    fn read(
+        arguments: &GenerateArguments,
+        prompt: Option<String>,
+        opened: &model::Opened,
+    ) -> Result<Self, Failure> {
         if let Some(ids) = &arguments.ids {
             return Ok(Self::Ids(ids.0.clone()));
         }
-        let mut request = match (&arguments.prompt, &arguments.messages) {
-            (Some(prompt), _) if arguments.raw => return Ok(Self::Raw(prompt.clone())),
-            (Some(prompt), _) => Request::message(prompt),
-            (None, Some(path)) => Request::read(path)?,
-            (None, None) => unreachable!("one of them is required"),
+        let mut request = match &arguments.messages {
+            Some(path) => Request::read(path)?,
+            None => {
+                let prompt = prompt.map_or_else(prompt::piped, |prompt| prompt::given(&prompt))?;
+                if arguments.raw {
+                    return Ok(Self::Raw(prompt));
+                }
+                Request::message(&prompt)
+            }
         };
         if let Some(path) = &arguments.tools {
             request.read_tools(path)?;

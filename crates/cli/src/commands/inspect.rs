@@ -1,4 +1,4 @@
-//! `rullama inspect`.
+//! `rullama inspect`: the contents of a model file.
 
 use std::collections::BTreeMap;
 
@@ -70,11 +70,11 @@ struct Report {
     version: u32,
     parts: usize,
     data_start: u64,
-    /// The other blobs of a model in the store, by what they hold.
+    /// The blobs of a model in the store, with their kinds.
     extra: Vec<(&'static str, String)>,
-    /// Why a Gemma 4 model cannot run, if it cannot.
+    /// Why this Gemma 4 model can't run, if it can't.
     problem: Option<String>,
-    /// What is not as expected in its file.
+    /// Warnings about the file.
     warnings: Vec<String>,
 }
 
@@ -252,7 +252,7 @@ fn value_json(value: Value<'_>) -> Json {
     }
 }
 
-/// The shortest text that reads as the same number, so that an f32 of 1e-6 shows as that.
+/// The shortest text that parses to the same number, so that 1e-6 as f32 is shown as 1e-6.
 fn float_json(value: f64, shortest: String) -> Json {
     match shortest.parse::<f64>().ok().and_then(serde_json::Number::from_f64) {
         Some(number) if value.is_finite() => Json::Number(number),

@@ -1,4 +1,4 @@
-//! `rullama logits`.
+//! `rullama logits`: the logits for a prompt, in a NumPy file.
 
 use std::{
     io::{self, Write},
@@ -10,20 +10,20 @@ use rullama_engine::Logits;
 use rullama_gguf::WriteError;
 use serde_json::json;
 
+use super::written;
 use crate::{
     arguments::LogitsArguments,
     engine,
     failure::Failure,
-    model,
-    new_file::{self, Readers},
-    output,
+    model, output, signals,
+    whole_file::{self, Readers},
 };
 
 pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
     let out = &arguments.out;
-    // Before the time is spent that a file could not keep.
-    let target = new_file::target(out)?;
+    // Checked before the logits are computed, which takes time.
+    let target = whole_file::target(out)?;
     let engine = engine::load(opened, Some(arguments.backend), &arguments.load, None).await?;
     let logits = engine::session(&engine)?.logits(&arguments.ids.0, arguments.all).await?;
     let logits = Arc::new(logits);
@@ -32,26 +32,26 @@ pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
         let (rows, vocabulary) = (logits.rows(), logits.vocabulary);
         return Ok(output::json(&json!({ "rows": rows, "vocabulary": vocabulary, "path": out }))?);
     }
-    let shape = format!("{} × {} logits in {}", logits.rows(), logits.vocabulary, out.display());
+    let shape = format!("wrote {} × {} logits to {}", logits.rows(), logits.vocabulary, out.display());
     Ok(output::line(&shape)?)
 }
 
-/// Writes the file whole, or not at all.
+/// Writes the file completely or not at all.
 async fn keep(path: &Path, target: PathBuf, logits: Arc<Logits>) -> Result<(), Failure> {
     let needed = 4 * logits.values.len() as u64;
-    let stop = new_file::stop_on_signal()?;
+    let stop = signals::stop_flag()?;
     let in_writer = Arc::clone(&stop);
-    // On another thread, so that a signal is seen meanwhile.
+    // On another thread, so that this one can handle signals.
     let writing = tokio::task::spawn_blocking(move || {
-        let write = |output: &mut new_file::Output<'_>| Ok(write(output, &logits)?);
-        new_file::create(&target, Readers::Usual, &in_writer, write, |_| Ok(()))
+        let write = |output: &mut whole_file::Output<'_>| Ok(write(output, &logits)?);
+        whole_file::create(&target, Readers::Usual, &in_writer, write, |_| Ok(()))
     });
     match writing.await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(_)) if stop.load(Ordering::Relaxed) => Err(new_file::stopped(path)),
-        Ok(Err(WriteError::Io(error))) => Err(new_file::refused(path, error, needed)),
-        Ok(Err(error)) => Err(Failure::new("the logits cannot be written").caused_by(error)),
-        Err(error) => Err(Failure::new("the logits cannot be written").caused_by(error)),
+        Ok(Err(_)) if stop.load(Ordering::Relaxed) => Err(written::stopped(path)),
+        Ok(Err(WriteError::Io(error))) => Err(written::refused(path, error, needed)),
+        Ok(Err(error)) => Err(Failure::new("the logits can't be written").caused_by(error)),
+        Err(error) => Err(Failure::new("the logits can't be written").caused_by(error)),
     }
 }
 

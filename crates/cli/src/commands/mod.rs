@@ -1,4 +1,4 @@
-//! One file per command.
+//! The commands, one file each.
 
 mod bench;
 mod convert;
@@ -6,15 +6,20 @@ mod detokenize;
 mod doctor;
 mod generate;
 mod inspect;
+mod list;
 mod logits;
-mod models;
 mod parity;
 mod plan;
+mod prompt;
+mod ps;
 mod render;
+mod rm;
 mod run;
 mod serve;
+mod show;
 mod synth;
 mod tokenize;
+mod written;
 
 use std::{fs, io::Read as _, path::Path};
 
@@ -23,11 +28,14 @@ use crate::{
     failure::Failure,
 };
 
-/// Does what the command line asks for.
+/// Runs the command.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let has_backend = arguments.command.has_backend();
     let result = match arguments.command {
-        Command::Models(arguments) => models::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments).await,
+        Command::Ps(arguments) => ps::run(&arguments).await,
+        Command::Rm(arguments) => rm::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments).await,
         Command::Tokenize(arguments) => tokenize::run(&arguments).await,
         Command::Detokenize(arguments) => detokenize::run(&arguments).await,
@@ -45,14 +53,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     result.map_err(|failure| if has_backend { failure } else { failure.without_backend() })
 }
 
-/// Everything a file holds, or standard input for `-`.
+/// Reads a file, or standard input for `-`.
 pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     if path == Path::new("-") {
         return read_standard_input();
     }
     fs::read(path)
-        .map_err(|error| Failure::new(format!("`{}` cannot be read", path.display())).caused_by(error))
-        .map_err(|failure| failure.hint("check the path; - stands for standard input"))
+        .map_err(|error| Failure::new(format!("`{}` can't be read", path.display())).caused_by(error))
+        .map_err(|failure| failure.hint("check the path, or use - for standard input"))
 }
 
 fn read_standard_input() -> Result<Vec<u8>, Failure> {
@@ -60,6 +68,6 @@ fn read_standard_input() -> Result<Vec<u8>, Failure> {
     std::io::stdin()
         .lock()
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::new("standard input cannot be read").caused_by(error))?;
+        .map_err(|error| Failure::new("standard input can't be read").caused_by(error))?;
     Ok(bytes)
 }

@@ -1,9 +1,9 @@
-//! `rullama parity`: what the GPU says, beside what another implementation says.
+//! `rullama parity`: compares the GPU with another implementation.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `compare` | two continuations of a prompt, and what to make of their differences |
-//! | `prompts` | what is continued |
+//! | `compare` | two continuations of a prompt, and a verdict on their differences |
+//! | `prompts` | the prompts to continue |
 //! | `server` | continuations by Ollama and llama.cpp |
 
 mod compare;
@@ -44,12 +44,12 @@ async fn compare_all(arguments: &ParityArguments) -> Result<(), Failure> {
     let needed = (longest as u32).saturating_add(arguments.max_tokens).saturating_add(1);
     let mut options = LoadOptions::default().context(needed);
     arguments.memory.apply(&mut options, BackendChoice::Gpu);
-    // The CPU is exact, unless a format is asked for: then both sides have it.
+    // The CPU uses an f32 cache, unless --kv sets a format for both sides.
     let mut reference = options.clone();
     arguments.memory.apply(&mut reference, BackendChoice::Cpu);
 
     opened.check(options.context)?;
-    // Servers are asked first: finding that nobody answers takes less time than loading a model.
+    // Servers are asked first: finding that there is none is faster than loading a model.
     let server = match &arguments.against {
         Against::Cpu => None,
         Against::Server(url) => {
@@ -57,7 +57,7 @@ async fn compare_all(arguments: &ParityArguments) -> Result<(), Failure> {
             Some(Server::find(url, arguments.server_model.as_deref().or(own_name)).await?)
         }
     };
-    let gpu = engine::open_gpu("parity is about what a GPU computes").await?;
+    let gpu = engine::open_gpu("parity needs a GPU").await?;
     let device = gpu.profile().name.clone();
     let ours = engine::load_on(gpu, opened, &options).await?;
     let mut parity = Parity {
@@ -91,11 +91,11 @@ async fn compare_all(arguments: &ParityArguments) -> Result<(), Failure> {
     match report.count(Verdict::Different) {
         0 => Ok(()),
         count => Err(Failure::new(format!("{count} of {} continuations differ", report.comparisons.len()))
-            .hint("`rullama doctor` tests the GPU; `--kv f32` rules out rounded keys and values")),
+            .hint("test the GPU with `rullama doctor`, or try --kv f32, which rules out rounding in the key-value cache")),
     }
 }
 
-/// Who says what is right.
+/// What the GPU is compared with.
 enum Reference<'s> {
     Cpu(Box<Session>),
     Server(&'s Server),
@@ -147,7 +147,7 @@ impl Parity {
         Ok(Comparison::new(&self.engine, (prompt, ids.len()), ours, said, forced, self.tolerance))
     }
 
-    /// The GPU's greedy continuation, by the loop that users get.
+    /// The GPU's greedy continuation, generated as for users.
     async fn generate(&mut self, ids: &[u32]) -> Result<Vec<Said>, Failure> {
         let options = GenerateOptions {
             sampling: SamplingOptions::GREEDY,
@@ -171,8 +171,8 @@ impl Parity {
     ) -> Result<(compare::Continuation, Forced), Failure> {
         let tokenizer = self.engine.tokenizer();
         let suppressed = tokenizer.suppressed_tokens();
-        let mut sampler = Sampler::new(&SamplingOptions::GREEDY, suppressed, 0)
-            .map_err(rullama_engine::EngineError::from)?;
+        let mut sampler =
+            Sampler::new(&SamplingOptions::GREEDY, suppressed).map_err(rullama_engine::EngineError::from)?;
         let mut ids = prompt.to_vec();
         let mut continuation = compare::Continuation::default();
         let mut forced = Forced::new(self.tolerance);
@@ -195,7 +195,7 @@ impl Parity {
         Ok((continuation, forced))
     }
 
-    /// Follows a server's tokens, and compares log-probabilities where it told some.
+    /// Reads a server's tokens, and compares log-probabilities if the server returned any.
     async fn follow(&mut self, prompt: &[u32], tokens: &[Said]) -> Result<Forced, Failure> {
         let suppressed = self.engine.tokenizer().suppressed_tokens();
         let mut ids = prompt.to_vec();
@@ -243,7 +243,7 @@ impl Report<'_> {
             "device": self.device,
             "against": self.against,
             "compared": if self.by_tokens() { "tokens" } else { "text" },
-            // As it was written: the nearest f64 of an f32 has digits that nobody asked for.
+            // As the user wrote it: converting the f32 to f64 would add digits.
             "tolerance": self.arguments.tolerance.to_string().parse::<f64>().ok(),
             "verdict": self.comparisons.iter().map(|comparison| comparison.verdict).max().map(Verdict::as_str),
             "prompts": self.comparisons.iter().map(Comparison::json).collect::<Vec<_>>(),
@@ -267,7 +267,7 @@ impl Report<'_> {
             all - equal - within
         ))?;
         if !self.by_tokens() {
-            output::line("texts were compared: the server tells neither tokens nor logits")?;
+            output::line("only the text was compared, because the server returns neither tokens nor logits")?;
         }
         Ok(())
     }

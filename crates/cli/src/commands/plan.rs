@@ -1,4 +1,4 @@
-//! What a step of a model does on the GPU of this machine: `rullama inspect --plan`.
+//! `rullama inspect --plan`: the dispatches of one step on this machine's GPU.
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 
 use crate::{engine, failure::Failure, output};
 
-/// A plan, for whom, and of what.
+/// A plan with the device it was made for.
 pub(super) struct PlanListing {
     device: String,
     layers: usize,
-    /// What is done in a safer way than the GPU's features allow.
+    /// GPU features that are not used because their test failed.
     fallbacks: Vec<String>,
     report: PlanReport,
 }
 
 impl PlanListing {
-    /// What a step of `rows` tokens after `position` others would do. No weights are read.
+    /// The plan of a step of `rows` tokens at `position`. No weights are read.
     pub(super) async fn of(model: &Model, rows: u32, position: u32) -> Result<Self, Failure> {
         let config = Config::read(model)?;
         let end = position.saturating_add(rows);
         if end > config.context_length {
             let most = config.context_length;
-            let message = format!("the step ends after {end} tokens; the model was made for {most}");
-            return Err(Failure::new(message).hint("give a smaller --position"));
+            let message = format!("the step ends after {end} tokens, but the model supports {most}");
+            return Err(Failure::new(message).hint("use a smaller --position"));
         }
-        let gpu = engine::open_gpu("a plan is made for a GPU").await?;
+        let gpu = engine::open_gpu("--plan needs a GPU").await?;
         let graph = text(model, &config, Outputs::Last)?;
         let options = ModelOptions::default();
         let context = options.context.max(end).min(config.context_length);
@@ -36,8 +36,8 @@ impl PlanListing {
         Ok(Self { device, layers: config.layers.len(), fallbacks, report })
     }
 
-    /// Dispatches from the end of one layer to the end of the next, on average. Layers are not told apart otherwise: the
-    /// end of each is part of the next one's first dispatch.
+    /// The mean number of dispatches from the end of one layer to the end of the next. The end of a layer is fused into the
+    /// next layer's first dispatch, so there is no other border between layers.
     fn per_layer(&self) -> Option<f64> {
         let last_of = |layer: usize| {
             let name = format!("layer{layer}.");
@@ -87,7 +87,7 @@ impl PlanListing {
         output::line("")?;
         let totals = [
             ("device", self.device.clone()),
-            ("step", format!("{} token(s) after {}", report.rows, report.position)),
+            ("step", format!("{} tokens at position {}", report.rows, report.position)),
             ("dispatches", report.dispatches.len().to_string()),
             ("per layer", self.per_layer().map_or("unknown".to_owned(), |count| format!("{count:.1}"))),
             ("weights", format!("{} ({} bytes)", output::size(report.weight_bytes()), report.weight_bytes())),

@@ -15,7 +15,7 @@ pub(super) async fn run(arguments: &RenderArguments) -> Result<(), Failure> {
     request.prepend_defaults(&opened)?;
     let think = request.thinks(arguments.think);
     let conversation = Conversation { messages: &request.messages, tools: &request.tools, think };
-    let prompt = render(&conversation, opened.prompt_variant())?.to_string();
+    let prompt = render(&conversation, opened.prompt_style()?)?.to_string();
     if arguments.json {
         return Ok(output::json(&json!({ "prompt": prompt }))?);
     }

@@ -1,4 +1,4 @@
-//! `rullama run`: a chat in the terminal.
+//! `rullama run`: a chat in the terminal, or one question.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -10,6 +10,7 @@ use rullama_engine::{ChatOptions, Engine, Reply, Session};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use serde_json::{Map, Value, json};
 
+use super::prompt;
 use crate::{
     arguments::{RunArguments, Switch},
     engine::{self, Laps},
@@ -20,22 +21,48 @@ use crate::{
 };
 
 const HELP: &str = "\
-/set OPTION VALUE   set temperature, top_k, top_p, min_p, repeat_penalty, seed, num_predict, stop, …
-/set think on|off   whether the model thinks first
-/set verbose on|off whether the speed of each reply is shown
-/set system TEXT    begin anew with this system prompt
-/show               the options and the length of the conversation
-/clear              forget the conversation
-/bye                leave
-\"\"\"                 begin and end a message of several lines
+/set OPTION VALUE    Set temperature, top_k, top_p, min_p, repeat_penalty, seed, num_predict, stop, ...
+/set think on|off    Let the model think before it answers
+/set verbose on|off  Show the speed after each reply
+/set system TEXT     Start over with this system prompt
+/show                Show the options and the length of the chat
+/clear               Start over
+/bye                 Leave
+\"\"\"                  Begin and end a message of several lines
 
-Ctrl-C stops a reply and keeps the chat.
+Ctrl-C stops a reply; the chat goes on.
 ";
 
 pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
-    let opened = model::open_or_demo(arguments.model.as_deref()).await?;
+    let mut words = arguments.words.clone();
+    let model = match (&arguments.model_option, &arguments.model) {
+        // With --model, every argument belongs to the prompt.
+        (Some(model), Some(first)) => {
+            words.insert(0, first.to_string_lossy().into_owned());
+            Some(model)
+        }
+        (option, argument) => option.as_ref().or(argument.as_ref()),
+    };
+    if arguments.prompt.is_some() && !words.is_empty() {
+        return Err(Failure::new("the prompt is given twice, as an argument and as an option")
+            .hint("leave one of them out")
+            .usage());
+    }
+    // Several words are one prompt, so that it works without quotes too.
+    let words = (!words.is_empty()).then(|| words.join(" "));
+    let question =
+        words.as_ref().or(arguments.prompt.as_ref()).map(|text| prompt::given(text)).transpose()?;
+    let model = model.map(|model| model.as_os_str());
+    if let Some(text) = model.and_then(|model| model.to_str())
+        && text.contains(' ')
+        && !model::names_a_model(text.as_ref())
+    {
+        return Err(Failure::new(format!("`{text}` is not a model"))
+            .hint("put the model before the question, as in `rullama run demo \"What is rullama?\"`"));
+    }
+    let opened = model::open_or_demo(model).await?;
     let generate = engine::options(&opened, &arguments.sampling)?;
-    // What a model in the store brings along stands before the first message.
+    // The store's system prompt and messages come before the first message.
     let mut defaults = Request::message("");
     defaults.messages.clear();
     defaults.prepend_defaults(&opened)?;
@@ -43,8 +70,11 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let think = arguments.think != Some(Switch::Off);
     let options = ChatOptions { generate, think, tools: Vec::new() };
     let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose)?;
+    if let Some(question) = question {
+        return chat.reply(&question).await;
+    }
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
-        say("Type a message, /help for help, /bye to leave.")?;
+        say("Type a message, or /help for commands and /bye to leave.")?;
     }
     let mut editor = DefaultEditor::new().map_err(input_failed)?;
     while let Some(typed) = read(&mut editor)? {
@@ -60,7 +90,7 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a user wants: something of the model, or of the program.
+/// A line of the user: a message for the model, or a command for the program.
 enum Typed {
     Message(String),
     /// Without its slash.
@@ -75,13 +105,13 @@ impl Typed {
         }
     }
 
-    /// What is quoted is for the model, whatever it begins with.
+    /// Quoted text is always a message, even if it begins with a slash.
     fn quoted(text: &str) -> Self {
         Self::Message(text.trim().to_owned())
     }
 }
 
-/// A line, or several between triple quotes; nothing at the end of the input.
+/// Reads a line, or several lines between triple quotes; `None` at the end of the input.
 fn read(editor: &mut DefaultEditor) -> Result<Option<Typed>, Failure> {
     let mut message: Option<String> = None;
     loop {
@@ -89,18 +119,18 @@ fn read(editor: &mut DefaultEditor) -> Result<Option<Typed>, Failure> {
         let line = match editor.readline(prompt) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => {
-                say("Ctrl-D or /bye to leave.")?;
+                say("Press Ctrl-D or type /bye to leave.")?;
                 message = None;
                 continue;
             }
             Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                say("That line is not UTF-8.")?;
+                say("That line is not UTF-8 text.")?;
                 continue;
             }
             Err(ReadlineError::Eof) => return Ok(message.as_deref().map(Typed::quoted)),
             Err(error) => return Err(input_failed(error)),
         };
-        // A history that cannot be kept is no reason to end a chat.
+        // A chat can go on without a history.
         let _ = editor.add_history_entry(&line);
         match &mut message {
             None => match line.trim_start().strip_prefix("\"\"\"") {
@@ -125,13 +155,13 @@ fn read(editor: &mut DefaultEditor) -> Result<Option<Typed>, Failure> {
 }
 
 fn input_failed(error: ReadlineError) -> Failure {
-    Failure::new("the input cannot be read").caused_by(error)
+    Failure::new("the input can't be read").caused_by(error)
 }
 
-/// A chat and how it is conducted.
+/// A chat and its settings.
 struct Chat {
     session: Session,
-    /// What stands before every conversation.
+    /// The messages before the user's first one.
     opening: Vec<Message>,
     messages: Vec<Message>,
     options: ChatOptions,
@@ -148,20 +178,28 @@ impl Chat {
         Ok(Self { session: engine::session(engine)?, messages: opening.clone(), opening, options, verbose })
     }
 
-    /// Sends a message and shows the reply, until it ends or is interrupted.
+    /// Answers a message. A failure is shown and does not end the chat.
     async fn message(&mut self, text: &str) -> Result<(), Failure> {
+        match self.reply(text).await {
+            Err(failure) if !failure.is_closed_pipe() => complain(&failure),
+            result => result,
+        }
+    }
+
+    /// Sends a message and shows the reply until it ends or the user presses Ctrl-C.
+    async fn reply(&mut self, text: &str) -> Result<(), Failure> {
         self.messages.push(Message::user(text));
         let mut clock = Laps::start();
         let mut reply = match self.session.chat(&self.messages, &self.options) {
             Ok(reply) => reply,
             Err(error) => {
                 self.messages.pop();
-                return complain(&error.into());
+                return Err(error.into());
             }
         };
         let mut writer = TerminalWriter::new();
         let mut prompt_time = Duration::ZERO;
-        // Whichever comes first; the reply is dropped where it stands when that is the user.
+        // Ctrl-C ends the reply where it is.
         let shown = tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => Ok(()),
@@ -170,21 +208,17 @@ impl Chat {
         writer.end()?;
         let (usage, parts) = (reply.usage(), reply.parts().clone());
         drop(reply);
-        // Stopped before it had said anything, it said nothing.
+        // A reply that was stopped before its first token leaves no message.
         if parts != ReplyParts::default() {
             self.messages.push(parts.into_message());
         }
-        match shown {
-            Err(failure) if failure.is_closed_pipe() => return Err(failure),
-            Err(failure) => complain(&failure)?,
-            Ok(()) => {}
-        }
+        shown?;
         if self.verbose {
             let rate = |tokens: usize, time: Duration| tokens as f64 / time.as_secs_f64().max(1e-9);
             let read = usage.prompt_tokens - usage.reused_tokens;
             let generate = clock.lap();
             say(&format!(
-                "prompt {read} new tokens at {:.1}/s, reply {} tokens at {:.1}/s",
+                "prompt: {read} new tokens, {:.1} tokens/s; reply: {} tokens, {:.1} tokens/s",
                 rate(read, prompt_time),
                 usage.generated_tokens,
                 rate(usage.generated_tokens.saturating_sub(1), generate)
@@ -199,11 +233,11 @@ impl Chat {
             ("help" | "?", _) => say(HELP),
             ("clear", _) => {
                 self.clear();
-                say("The conversation is forgotten.")
+                say("Started a new chat.")
             }
             ("show", _) => self.show(),
             ("set", setting) => self.set(setting),
-            _ => say(&format!("There is no command /{name}; /help lists those there are.")),
+            _ => say(&format!("There is no command /{name}. /help lists the commands.")),
         }
     }
 
@@ -231,14 +265,16 @@ impl Chat {
         Ok(())
     }
 
-    /// Sets an option by Ollama's name for it. What is no JSON is text.
+    /// Sets an option by Ollama's name. A value that is not JSON is taken as text.
     fn set_option(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         let value = if name == "stop" && value.is_string() { json!([value]) } else { value };
         match self.options.generate.apply(&Map::from_iter([(name.to_owned(), value)])) {
-            Ok(_) if name == "num_ctx" => say("The context is set when a model is loaded: --context."),
+            Ok(_) if name == "num_ctx" => {
+                say("The context length is fixed once a model is loaded. Start rullama again with --context.")
+            }
             Ok(warnings) if warnings.is_empty() => Ok(()),
-            Ok(_) => say(&format!("There is no option `{name}`; /help names some.")),
+            Ok(_) => say(&format!("There is no option `{name}`. /help lists some.")),
             Err(error) => complain(&error.into()),
         }
     }
@@ -261,7 +297,7 @@ impl Chat {
     }
 }
 
-/// Shows a reply as it comes, and notes how long its prompt took.
+/// Shows a reply as it is generated, and measures how long the prompt took.
 async fn show(
     reply: &mut Reply<'_>,
     writer: &mut TerminalWriter,
@@ -280,7 +316,7 @@ fn say(text: &str) -> Result<(), Failure> {
     Ok(output::line(text.trim_end())?)
 }
 
-/// Shows a failure that is no reason to end the chat.
+/// Shows a failure without ending the chat.
 fn complain(failure: &Failure) -> Result<(), Failure> {
     say(&failure.to_string())
 }

@@ -1,10 +1,9 @@
-//! `rullama serve`.
+//! `rullama serve`: reads the arguments and starts the server.
 
 use std::{
     collections::BTreeSet,
     io,
     net::IpAddr,
-    path::Path,
     process::{Command, Stdio},
     sync::{Arc, Mutex},
 };
@@ -13,7 +12,7 @@ use rullama_gguf::ollama::Store;
 
 use crate::{
     arguments::ServeArguments,
-    demo,
+    demo::{self, Demo},
     failure::Failure,
     model, output,
     server::{
@@ -28,17 +27,17 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         if arguments.lan { IpAddr::from([0, 0, 0, 0]) } else { arguments.host.unwrap_or(server::LOOPBACK) };
     let app = App::find(arguments.app.as_deref())?;
     let demo = if arguments.no_demo { None } else { Some(demo::find()) };
-    let catalogue = catalogue(arguments, demo.as_ref().and_then(|found| found.as_deref().ok())).await?;
+    let catalogue = catalogue(arguments, demo.as_ref().and_then(|found| found.as_ref().ok())).await?;
     let log_file = arguments.log_file.as_deref().map(LogFile::open).transpose()?;
     let addresses = server::default_route_first();
-    // From now on Ctrl-C does not end the program by itself: not while the certificate is written, nor when somebody has been
-    // told that the server runs.
+    // From now on Ctrl-C does not end the program at once: not while the certificate is written, and not after the address
+    // has been printed.
     let interrupted = signals::end()?;
     let certificate = arguments.https.then(|| certificate(arguments, host, &addresses)).transpose()?;
     let tls = certificate.as_ref().map(Certificate::tls).transpose()?;
     let socket = server::bind(host, arguments.port).await?;
     let bound = socket.local_addr();
-    let bound = bound.map_err(|error| Failure::new("the server has no address").caused_by(error))?;
+    let bound = bound.map_err(|error| Failure::new("the server's address is unknown").caused_by(error))?;
     let (own, mut others) = server::page_urls(bound, arguments.https, &addresses);
     let token = (!host.is_loopback()).then(|| Token::random(bound.port(), arguments.https)).transpose()?;
 
@@ -80,33 +79,35 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let listener = Listener { socket, tls, limits };
     tokio::select! {
         () = server::run(listener, server::router(shared)) => {}
-        () = interrupted => output::note("the server ends"),
+        () = interrupted => output::note("server stopped"),
     }
     Ok(())
 }
 
-/// What can be read: the stores that were named, or Ollama's own, the files that were named, and the demo model.
-async fn catalogue(arguments: &ServeArguments, demo: Option<&Path>) -> Result<Catalogue, Failure> {
+/// The models to serve: those of the given stores or of Ollama's own, the given files, and the demo model.
+async fn catalogue(arguments: &ServeArguments, demo: Option<&Demo>) -> Result<Catalogue, Failure> {
     let mut files: Vec<ModelFile> = Vec::new();
     let mut names = BTreeSet::new();
     for path in &arguments.model {
         let file = ModelFile::read(path).await?;
         if !names.insert(file.name.clone()) {
-            return Err(Failure::new(format!("two files are called `{}`", file.name))
-                .hint("rename one of them: a name leads to one file"));
+            return Err(
+                Failure::new(format!("two files have the name `{}`", file.name)).hint("rename one of them")
+            );
         }
         files.push(file);
     }
-    if let Some(path) = demo {
-        let advise = |failure: Failure| failure.hint("that is the demo model; --no-demo serves without it");
-        let demo = ModelFile::read(path).await.map_err(advise)?.with_digest();
+    if let Some(demo) = demo {
+        let advise =
+            |failure: Failure| failure.hint("this file replaces the demo model; --no-demo serves without it");
+        let demo = ModelFile::demo(demo).await.map_err(advise)?;
         if !names.contains(&demo.name) {
             files.push(demo);
         }
     }
     let stores: Vec<Store> = arguments.models.iter().map(Store::new).collect();
     for store in &stores {
-        // What was asked for must be there; the default need not.
+        // A store that was given must exist. Ollama's own need not.
         store.list()?;
     }
     Ok(Catalogue { stores: if stores.is_empty() { vec![model::store()] } else { stores }, files })
@@ -118,20 +119,23 @@ fn certificate(
     addresses: &[IpAddr],
 ) -> Result<Certificate, Failure> {
     let folder = arguments.certificate.clone().or_else(server::certificate_folder).ok_or_else(|| {
-        Failure::new("there is no home folder to keep the certificate in")
-            .hint("--certificate names a folder")
+        Failure::new("there is no home folder to store the certificate in")
+            .hint("choose a folder with --certificate")
     })?;
-    // IPv6 addresses change by the day, and with them the certificate would.
+    // IPv6 addresses change every day, and the certificate would have to change with them.
     let stable = addresses.iter().copied().filter(IpAddr::is_ipv4);
     let all: Vec<IpAddr> = stable.chain(Some(host).filter(|host| !host.is_unspecified())).collect();
     Certificate::load_or_make(&folder, &all)
 }
 
-/// Says on standard error what is served.
+/// Prints what is served on standard error.
 fn describe(app: &App, catalogue: &Catalogue) {
-    match app.folder() {
-        Some(folder) => output::note(format_args!("app     {}", folder.display())),
-        None => output::note("app     not built; `cargo xtask run` in the project builds it"),
+    match app {
+        App::Folder(folder) => output::note(format_args!("app     {}", folder.display())),
+        App::Embedded(_) => output::note("app     built in"),
+        App::Missing => output::note(
+            "app     not included in this build of rullama; `cargo xtask install` builds and installs both",
+        ),
     }
     output::note(format_args!("models  {}", catalogue.entries().len()));
     for store in &catalogue.stores {
@@ -139,19 +143,19 @@ fn describe(app: &App, catalogue: &Catalogue) {
     }
 }
 
-/// What to say where the usual port was taken: to a browser, another port is another place.
+/// A note if the usual port is taken: to a browser, another port is another site with its own storage.
 fn other_port(asked: Option<u16>, found: u16) -> Option<String> {
     let usual = server::DEFAULT_PORT;
     (asked.is_none() && found != usual).then(|| {
         format!(
-            "note: port {usual} is in use, so this is port {found}. A browser keeps conversations and models for each \
-             port apart: those of port {usual} are still there, but not here\n\
-             hint: end the other server and start this one again, or give --port, which is then always the same"
+            "note: port {usual} is in use, so the server uses port {found}. Browsers keep chats and models separately for \
+             each port, so those from port {usual} do not appear here\n\
+             hint: stop the other server and start this one again, or always use the same --port"
         )
     })
 }
 
-/// Shows the way here to a phone: the addresses, and a code of the first.
+/// Prints the addresses for phones, and a QR code of the first.
 fn invite(screen: &mut impl io::Write, others: &[String]) -> io::Result<()> {
     let Some(first) = others.first() else { return Ok(()) };
     writeln!(screen, "\nOn this network:")?;
@@ -164,21 +168,21 @@ fn invite(screen: &mut impl io::Write, others: &[String]) -> io::Result<()> {
     screen.flush()
 }
 
-/// Says on standard error what keeps a phone from coming here.
+/// Prints on standard error what a phone needs before it can use the app.
 fn advise(others: &[String], https: bool) {
     match others.first() {
-        None => output::note("note: this machine has no address on a network"),
+        None => output::note("note: this machine is not connected to a network"),
         Some(first) if https => output::note(format_args!(
-            "A phone warns of the certificate until it trusts {first}certificate.crt, which must show the SHA-256 \
-             fingerprint above; docs/guide/serving.md says how."
+            "A phone shows a warning until it trusts {first}certificate.crt. Compare the certificate's SHA-256 \
+             fingerprint with the one above first; docs/guide/serving.md explains how."
         )),
         Some(_) => {
-            output::note("note: browsers give WebGPU to other machines by HTTPS only: add --https");
+            output::note("note: add --https: on other machines, browsers allow WebGPU only over HTTPS");
         }
     }
 }
 
-/// Opens the browser that this user prefers. Without one, the address is on the screen.
+/// Opens the user's browser. If there is none, the address is on the screen.
 fn open_browser(url: &str) {
     let command: &[&str] = if cfg!(windows) {
         &["rundll32", "url.dll,FileProtocolHandler"]
@@ -190,9 +194,11 @@ fn open_browser(url: &str) {
     let mut browser = Command::new(command[0]);
     browser.args(&command[1..]).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match browser.spawn() {
-        // Waited for on a thread of its own, because some systems' browsers are started in the foreground.
+        // On a thread of its own, because on some systems the command runs as long as the browser.
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(error) => output::note(format_args!("note: `{}` cannot be started: {error}", command[0])),
+        Err(error) => {
+            output::note(format_args!("note: can't open a browser: `{}` failed: {error}", command[0]))
+        }
     }
 }
 

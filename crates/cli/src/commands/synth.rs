@@ -1,4 +1,4 @@
-//! `rullama synth`.
+//! `rullama synth`: a model with random weights.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -8,11 +8,12 @@ use std::{
 use rullama_gguf::WriteError;
 use rullama_synth::{SynthError, SynthOptions};
 
+use super::written;
 use crate::{
     arguments::SynthArguments,
     failure::Failure,
-    model,
-    new_file::{self, Readers},
+    model, signals,
+    whole_file::{self, Readers},
 };
 
 pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
@@ -23,33 +24,34 @@ pub(super) async fn run(arguments: &SynthArguments) -> Result<(), Failure> {
         vocabulary: arguments.vocab,
         towers: arguments.towers,
     };
-    let target = new_file::target(path)?;
+    let target = whole_file::target(path)?;
     let started = Instant::now();
     let plan = rullama_synth::plan(arguments.preset, &options)
-        .map_err(|error| Failure::new("the model cannot be made").caused_by(error))?;
+        .map_err(|error| Failure::new("the model can't be made").caused_by(error))?;
     let (tensors, parameters, needed) = (plan.tensors().len(), plan.parameters(), plan.data_bytes());
     let bar = model::progress(&path.display().to_string(), needed);
 
-    let stop = new_file::stop_on_signal()?;
+    let stop = signals::stop_flag()?;
     let (in_writer, its_bar) = (Arc::clone(&stop), bar.clone());
     let writing = tokio::task::spawn_blocking(move || {
-        let write =
-            |output: &mut new_file::Output<'_>| plan.write(output, move |done, _| its_bar.set_position(done));
-        new_file::create(&target, Readers::Usual, &in_writer, write, |_| Ok(()))
+        let write = |output: &mut whole_file::Output<'_>| {
+            plan.write(output, move |done, _| its_bar.set_position(done))
+        };
+        whole_file::create(&target, Readers::Usual, &in_writer, write, |_| Ok(()))
     });
     let result = writing.await;
     bar.finish_and_clear();
     let bytes = match result {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) if stop.load(Ordering::Relaxed) => {
-            return Err(new_file::stopped(path));
+            return Err(written::stopped(path));
         }
         Ok(Err(SynthError::Write(WriteError::Io(error)))) => {
-            return Err(new_file::refused(path, error, needed));
+            return Err(written::refused(path, error, needed));
         }
-        Ok(Err(error)) => return Err(Failure::new("the model cannot be made").caused_by(error)),
-        Err(error) => return Err(Failure::new("the model cannot be made").caused_by(error)),
+        Ok(Err(error)) => return Err(Failure::new("the model can't be made").caused_by(error)),
+        Err(error) => return Err(Failure::new("the model can't be made").caused_by(error)),
     };
 
-    new_file::describe(path, tensors, parameters, bytes, started.elapsed())
+    written::describe(path, tensors, parameters, bytes, started.elapsed())
 }

@@ -2,17 +2,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Where nobody but this machine can connect.
+/// The address that only this machine can connect to.
 pub(crate) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// The addresses at which others can reach this machine, the one on the way to the world first: a machine has more
-/// than one, of containers and tunnels, and that is most often the one a phone can reach.
+/// The addresses at which other machines can reach this one, the address of the default route first. Containers and tunnels
+/// have addresses too, and a phone can usually reach only that one.
 pub(crate) fn default_route_first() -> Vec<IpAddr> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     let mut addresses: Vec<IpAddr> = interfaces.into_iter().map(|interface| interface.ip()).collect();
     addresses.retain(|address| match address {
         IpAddr::V4(address) => !address.is_loopback() && !address.is_unspecified(),
-        // Addresses of one link only have no meaning without the link's name, which a browser does not take.
+        // Link-local addresses need the name of the link, which browsers do not accept.
         IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
     });
     addresses.sort_unstable();
@@ -24,15 +24,15 @@ pub(crate) fn default_route_first() -> Vec<IpAddr> {
     addresses
 }
 
-/// The address from which a packet to the world would leave. Connecting a datagram socket sends none.
+/// The local address of the default route. Connecting a datagram socket sends no packet.
 fn default_route() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // An address for documentation, which nobody has.
+    // An address that is reserved for documentation.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback() && !address.is_unspecified())
 }
 
-/// The server's addresses for a browser: on this machine, and from elsewhere.
+/// The server's URLs: for browsers on this machine, and for browsers on others.
 pub(crate) fn page_urls(bound: SocketAddr, tls: bool, addresses: &[IpAddr]) -> (String, Vec<String>) {
     let scheme = if tls { "https" } else { "http" };
     let url = |address: IpAddr| format!("{scheme}://{}/", SocketAddr::new(address, bound.port()));

@@ -1,13 +1,13 @@
-//! The certificate of the server, made on this machine and kept, so that a phone has to trust it once.
+//! The server's certificate. It is made on this machine and kept, so that a phone has to trust it only once a year.
 //!
-//! Browsers give WebGPU to pages that came by HTTPS, or from their own machine. No authority signs for addresses such
-//! as 192.168.0.2, so the server has an authority of its own: a self-signed certificate that phones are told to trust,
-//! and a certificate signed by it for the addresses of today. When addresses change, only the second is made anew.
+//! Browsers allow WebGPU on pages over HTTPS or from the same machine. No public authority signs certificates for addresses
+//! such as 192.168.0.2, so the server has its own: a self-signed certificate that the user's phone trusts, and a
+//! certificate signed by it for the current addresses. When addresses change, only the second is replaced.
 //!
-//! A phone that trusts the authority should not have to trust it with the whole web. The authority can only sign
-//! certificates of servers, no further authorities, for localhost, names in `.local`, private addresses and this
-//! machine's own addresses, and it ends after a year. Its key is in a file that only its owner can read; a file that
-//! others can read is refused, because they may have copied the key.
+//! The authority must not endanger the rest of the web. It can sign only server certificates, no further authorities, and
+//! only for localhost, names in `.local`, private addresses and this machine's own addresses; and it expires after a year.
+//! Its key is in a file that only its owner can read. A file that others can read is refused, because they may have copied
+//! the key.
 
 use std::{
     collections::BTreeSet,
@@ -32,21 +32,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     failure::Failure,
-    new_file::{self, Readers},
+    whole_file::{self, Readers},
 };
 
 const DAY: u64 = 86_400;
 
-/// How long the authority and the server's own certificate are good for. Browsers refuse more than 398 days.
+/// How long the authority and the server's certificate are valid. Browsers refuse more than 398 days.
 const LIFETIME_DAYS: u64 = 365;
 
-/// A certificate this close to its end is made anew.
+/// A certificate is replaced this long before it expires.
 const MARGIN_DAYS: u64 = 30;
 
-/// Addresses of other networks that are remembered, so that going back there changes nothing.
+/// The number of addresses, including those of other networks, that a certificate covers.
 const MOST_NAMES: usize = 32;
 
-/// What the authority may vouch for: networks that belong to nobody in particular.
+/// The private networks for which the authority may sign.
 const PRIVATE_NETWORKS: [(&str, u8); 9] = [
     ("127.0.0.0", 8),
     ("10.0.0.0", 8),
@@ -59,20 +59,20 @@ const PRIVATE_NETWORKS: [(&str, u8); 9] = [
     ("fe80::", 10),
 ];
 
-/// What the server shows to its clients.
+/// The server's certificate and its authority.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Certificate {
     authority: Pair,
-    /// When the authority ends, in seconds since 1970. Authorities of earlier versions, which were good for ten years
-    /// and for more than servers, have no such entry and are made anew.
+    /// When the authority expires, in seconds since 1970. Files of earlier versions do not have this entry; their
+    /// authorities, which were valid for ten years and for more than servers, are replaced.
     #[serde(default)]
     authority_expires: u64,
-    /// Addresses of this machine that are not private, for which the authority may vouch all the same.
+    /// Public addresses of this machine, for which the authority may sign too.
     public: BTreeSet<IpAddr>,
     server: Pair,
-    /// For which names and addresses the server's certificate is good.
+    /// The names and addresses that the server's certificate covers.
     names: BTreeSet<String>,
-    /// When the server's certificate ends, in seconds since 1970.
+    /// When the server's certificate expires, in seconds since 1970.
     expires: u64,
 }
 
@@ -83,7 +83,7 @@ struct Pair {
     key: String,
 }
 
-/// Where this user's programs keep what they need again.
+/// The folder `rullama` in the user's data folder.
 pub(crate) fn folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = std::env::home_dir();
@@ -98,22 +98,22 @@ pub(crate) fn folder() -> Option<PathBuf> {
 }
 
 impl Certificate {
-    /// The certificate in `folder`, if it is still good for these addresses; else a new one, which is kept there.
+    /// The certificate in `folder` if it is still valid for these addresses, or else a new one, which is stored there.
     pub(crate) fn load_or_make(folder: &Path, addresses: &[IpAddr]) -> Result<Self, Failure> {
         let path = folder.join("certificate.json");
         let problem = |what: &str| Failure::new(format!("the certificate `{}` {what}", path.display()));
         let kept: Option<Self> = match read_private(&path) {
             Ok(None) => {
-                let hint = "if nobody else had access, `chmod 600` makes it private; otherwise delete it, and a new \
-                            one is made, which phones have to trust anew";
-                return Err(problem("can be read by other users, and holds private keys").hint(hint));
+                let hint = "if nobody else could read it, make it private with `chmod 600`; otherwise delete it, and \
+                            rullama makes a new one, which phones have to trust again";
+                return Err(problem("contains private keys, and other users can read it").hint(hint));
             }
             Ok(Some(bytes)) => Some(serde_json::from_slice(&bytes).map_err(|error| {
-                let hint = "delete it, and a new one is made, which phones have to trust anew";
+                let hint = "delete it, and rullama makes a new one, which phones have to trust again";
                 problem("is damaged").caused_by(error).hint(hint)
             })?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(problem("cannot be read").caused_by(error)),
+            Err(error) => return Err(problem("can't be read").caused_by(error)),
         };
         let mut names: BTreeSet<String> = addresses.iter().map(IpAddr::to_string).collect();
         names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
@@ -127,7 +127,7 @@ impl Certificate {
             {
                 return Ok(kept);
             }
-            // What an authority may vouch for is part of it.
+            // The addresses that an authority may sign for are part of its certificate.
             if public.is_subset(&kept.public) && kept.authority_expires > now + MARGIN_DAYS * DAY {
                 authority = Some((kept.authority, kept.authority_expires));
             }
@@ -139,14 +139,14 @@ impl Certificate {
             }
         }
         let made = make(authority, public, names, now)
-            .map_err(|error| Failure::new("the certificate cannot be made").caused_by(error))?;
+            .map_err(|error| Failure::new("the certificate can't be made").caused_by(error))?;
         made.keep(&path).map_err(|error| {
-            problem("cannot be written").caused_by(error).hint("--certificate names another folder")
+            problem("can't be written").caused_by(error).hint("choose another folder with --certificate")
         })?;
         Ok(made)
     }
 
-    /// Writes the file whole, for its owner only: it holds the private keys.
+    /// Writes the file so that only its owner can read it, because it contains the private keys.
     fn keep(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             let mut builder = fs::DirBuilder::new();
@@ -156,10 +156,10 @@ impl Certificate {
             builder.create(folder)?;
         }
         let text = serde_json::to_vec_pretty(self)?;
-        let write = |output: &mut new_file::Output<'_>| Ok(output.write_all(&text)?);
-        // A signal that comes meanwhile is heard when the server runs, a moment later.
+        let write = |output: &mut whole_file::Output<'_>| Ok(output.write_all(&text)?);
+        // A signal that arrives meanwhile stops the server right after it has started.
         let stop = AtomicBool::new(false);
-        match new_file::create::<WriteError>(path, Readers::Owner, &stop, write, |_| Ok(())) {
+        match whole_file::create::<WriteError>(path, Readers::Owner, &stop, write, |_| Ok(())) {
             Ok(_) => Ok(()),
             Err(WriteError::Io(error)) => Err(error),
             Err(error) => Err(io::Error::other(error)),
@@ -178,7 +178,7 @@ impl Certificate {
         Ok(certificate_der(&self.authority.certificate)?.to_vec())
     }
 
-    /// TLS as the server speaks it.
+    /// The server's TLS configuration.
     pub(crate) fn tls(&self) -> Result<Arc<ServerConfig>, Failure> {
         let chain =
             vec![certificate_der(&self.server.certificate)?, certificate_der(&self.authority.certificate)?];
@@ -197,10 +197,12 @@ fn certificate_der(pem: &str) -> Result<CertificateDer<'static>, Failure> {
 }
 
 fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
-    Failure::new("the certificate cannot be used").caused_by(error).hint("delete it, and a new one is made")
+    Failure::new("the certificate is not valid")
+        .caused_by(error)
+        .hint("delete it, and rullama makes a new one")
 }
 
-/// What a file holds that nobody but its owner can read; nothing if others can.
+/// The contents of a file that only its owner can read; `None` if others can read it.
 fn read_private(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut file = File::open(path)?;
     #[cfg(unix)]
@@ -215,15 +217,16 @@ fn read_private(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Makes the server's certificate, and an authority to sign it unless there is one, which comes with its end.
+/// Makes the server's certificate, and an authority if none is given. A given authority comes with the time it expires.
 fn make(
     authority: Option<(Pair, u64)>,
     public: BTreeSet<IpAddr>,
     names: BTreeSet<String>,
     now: u64,
 ) -> Result<Certificate, rcgen::Error> {
-    // From yesterday on, because clocks differ.
-    let (start, end) = (now - DAY, now - DAY + LIFETIME_DAYS * DAY);
+    // Valid from yesterday, because clocks differ. A machine without a clock of its own starts in 1970.
+    let start = now.saturating_sub(DAY);
+    let end = start + LIFETIME_DAYS * DAY;
     let (authority, authority_expires) = match authority {
         Some(authority) => authority,
         None => {
@@ -232,7 +235,7 @@ fn make(
             (Pair { certificate, key: key.serialize_pem() }, end)
         }
     };
-    // Of the authority's certificate, a signature needs only what is the same in all of them.
+    // Signing uses only those parts of the authority's parameters that never change.
     let issuer = Issuer::new(authority_params(&public, start, end), KeyPair::from_pem(&authority.key)?);
     let mut params = CertificateParams::new(names.iter().cloned().collect::<Vec<_>>())?;
     params.distinguished_name.push(DnType::CommonName, "rullama");
@@ -253,7 +256,7 @@ fn authority_params(public: &BTreeSet<IpAddr>, start: u64, end: u64) -> Certific
     params.distinguished_name.push(DnType::CommonName, "rullama on a private network");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    // In an authority's certificate this bounds what the certificates that it signs are good for.
+    // In an authority's certificate this limits the purposes of the certificates that it signs.
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let names = ["localhost", "local"].map(|name| GeneralSubtree::DnsName(name.to_owned()));
     let own = public.iter().map(|address| (*address, if address.is_ipv4() { 32 } else { 128 }));
@@ -268,7 +271,7 @@ fn authority_params(public: &BTreeSet<IpAddr>, start: u64, end: u64) -> Certific
     params
 }
 
-/// Says when a certificate begins and ends, in seconds since 1970.
+/// Sets the validity of a certificate, in seconds since 1970.
 fn last(params: &mut CertificateParams, start: u64, end: u64) {
     let moment = |seconds| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
     (params.not_before, params.not_after) = (moment(start), moment(end));
@@ -278,7 +281,7 @@ fn networks() -> impl Iterator<Item = (IpAddr, u8)> {
     PRIVATE_NETWORKS.into_iter().filter_map(|(address, bits)| Some((address.parse().ok()?, bits)))
 }
 
-/// Whether the authority may vouch for an address.
+/// Whether an address belongs to a private network.
 fn is_private(address: IpAddr) -> bool {
     networks().any(|(network, bits)| match (network, address) {
         (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -308,6 +311,15 @@ mod tests {
         }
         for address in addresses(&["8.8.8.8", "172.32.0.1", "192.169.0.1", "::2", "2001:db8::1"]) {
             assert!(!is_private(address), "{address}");
+        }
+    }
+
+    /// A machine whose clock starts in 1970 gets a certificate, too.
+    #[test]
+    fn a_clock_at_zero_makes_a_certificate() {
+        for now in [0, DAY - 1, DAY, 2 * DAY] {
+            let made = make(None, BTreeSet::new(), BTreeSet::from(["localhost".to_owned()]), now).unwrap();
+            assert_eq!(made.expires, now.saturating_sub(DAY) + LIFETIME_DAYS * DAY, "{now}");
         }
     }
 
@@ -445,7 +457,7 @@ mod tests {
         for mode in [0o640, 0o604, 0o620, 0o666] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let said = load().err().unwrap().to_string();
-            assert!(said.contains("can be read by other users") && said.contains("chmod 600"), "{said}");
+            assert!(said.contains("other users can read it") && said.contains("chmod 600"), "{said}");
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(load().ok().unwrap().server.certificate, first.server.certificate);

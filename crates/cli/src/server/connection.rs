@@ -1,11 +1,12 @@
-//! Sockets: finding a port, accepting connections, speaking TLS where that was asked for.
+//! Sockets: finds a port, accepts connections, and uses TLS with `--https`.
 //!
-//! A client can connect very often, or stop in the middle. So there are bounds on the connections that are open at once
-//! (`seats`), on how long one may stand still, and on how many bytes are held for one that does not read.
+//! A client may open many connections, or stop in the middle of a request. So there are limits on the number of open
+//! connections (`seats`), on how long a connection may make no progress, and on the bytes buffered for a slow reader.
 
 use std::{
     io,
     net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -33,26 +34,26 @@ use tokio_rustls::TlsAcceptor;
 use super::seats::{NoSeat, Seat, Seats};
 use crate::failure::Failure;
 
-/// Beside Ollama's.
+/// The port after Ollama's.
 pub(crate) const DEFAULT_PORT: u16 = 11435;
 
-/// Ports that are tried where none was asked for.
-const PORTS_TRIED: u16 = 20;
+/// The ports that are tried, in this order, if none is given.
+pub(crate) const DEFAULT_PORTS: RangeInclusive<u16> = DEFAULT_PORT..=DEFAULT_PORT + 19;
 
-/// Bytes of an answer that wait for a client to read them, besides the one piece that is added last; also the longest
-/// head of a request.
+/// Bytes of an answer that are buffered until the client reads them, not counting the last piece; also the longest head of
+/// a request.
 const MOST_HELD: usize = 64 << 10;
 
-/// What one client may take from the others.
+/// Limits that keep one client from blocking others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Connections that are open at once. When all are busy, others wait until one of these is idle or ends.
     connections: usize,
     /// Connections of one client that are open at once. When all are busy, another is closed.
     per_client: usize,
-    /// How long a client may take to say what it wants, its body included.
+    /// How long a client may take to send a request with its body.
     pub(crate) patience: Duration,
-    /// How long neither side may get a byte across before the connection ends.
+    /// How long a connection stays open while no byte moves in either direction.
     standstill: Duration,
 }
 
@@ -64,48 +65,43 @@ impl Default for Limits {
             // A browser opens six.
             per_client: 64,
             patience: Duration::from_secs(30),
-            // A page that was put to sleep for longer goes on with another request.
+            // A page that slept for longer sends a new request.
             standstill: Duration::from_secs(120),
         }
     }
 }
 
-/// A socket that listens, and how it is spoken to.
+/// A listening socket with its TLS configuration and limits.
 pub(crate) struct Listener {
     pub(crate) socket: TcpListener,
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
     pub(crate) limits: Limits,
 }
 
-/// Listens on a port; without one, on the usual port or the next that is free.
+/// Listens on the given port, or else on the first free one of the default ports.
 pub(crate) async fn bind(host: IpAddr, port: Option<u16>) -> Result<TcpListener, Failure> {
     let ports = match port {
         Some(port) => port..=port,
-        None => DEFAULT_PORT..=DEFAULT_PORT + PORTS_TRIED - 1,
+        None => DEFAULT_PORTS,
     };
-    let mut refused = None;
     for port in ports.clone() {
         match TcpListener::bind(SocketAddr::new(host, port)).await {
             Ok(socket) => return Ok(socket),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => refused = Some(error),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             Err(error) => {
-                let what = format!("{} cannot be listened on", SocketAddr::new(host, port));
-                return Err(Failure::new(what).caused_by(error).hint("give another --host or --port"));
+                let what = format!("can't listen on {}", SocketAddr::new(host, port));
+                return Err(Failure::new(what).caused_by(error).hint("choose another --host or --port"));
             }
         }
     }
     let what = match port {
-        Some(port) => format!("port {port} of {host} is in use"),
-        None => format!("the ports {} to {} of {host} are in use", ports.start(), ports.end()),
+        Some(port) => format!("port {port} on {host} is already in use"),
+        None => format!("ports {} to {} on {host} are all in use", ports.start(), ports.end()),
     };
-    let mut failure = Failure::new(what).hint("give another --port, or --port 0 for any that is free");
-    if let Some(error) = refused {
-        failure = failure.caused_by(error);
-    }
-    Err(failure)
+    Err(Failure::new(what).hint("choose another --port, or use --port 0 for any free port"))
 }
 
-/// Answers until it is dropped.
+/// Serves connections until it is dropped.
 pub(crate) async fn run(listener: Listener, router: Router) {
     let Listener { socket, tls, limits } = listener;
     let tls = tls.map(TlsAcceptor::from);
@@ -113,7 +109,7 @@ pub(crate) async fn run(listener: Listener, router: Router) {
     loop {
         match socket.accept().await {
             Ok((stream, peer)) => {
-                // The system keeps those that wait behind this one, and they cost nothing here.
+                // Further connections wait in the system's queue and cost nothing here.
                 let Some(seat) = seat(&seats, peer.ip()).await else { continue };
                 let (tls, router, seat) = (tls.clone(), router.clone(), Arc::new(seat));
                 tokio::spawn(async move {
@@ -124,13 +120,13 @@ pub(crate) async fn run(listener: Listener, router: Router) {
                     }
                 });
             }
-            // Most likely too many files are open; some of them will be closed.
+            // Most likely too many files are open. Wait until some are closed.
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }
 }
 
-/// A seat for a connection, waited for while all are busy; nothing if its client has too many.
+/// Waits for a seat for a connection; returns `None` if its client has too many connections.
 async fn seat(seats: &Arc<Seats>, address: IpAddr) -> Option<Seat> {
     loop {
         match seats.take(address) {
@@ -141,7 +137,7 @@ async fn seat(seats: &Arc<Seats>, address: IpAddr) -> Option<Seat> {
     }
 }
 
-/// One connection. Clients go away whenever they like, so how it ends is of no interest.
+/// Serves one connection. Clients disconnect at any time, so errors are ignored.
 async fn serve_connection(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
@@ -149,7 +145,7 @@ async fn serve_connection(
     seat: &Arc<Seat>,
     limits: Limits,
 ) {
-    // Small answers are sent at once; when this fails they are a little slower.
+    // Send small answers at once. If this fails they are a little slower.
     let _ = stream.set_nodelay(true);
     let stream = Moving::new(stream, limits.standstill);
     match tls {
@@ -178,8 +174,8 @@ async fn speak_http(
     let _ = protocol.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// A stream that fails when nothing has gone either way for too long: a body that never comes, or a reader that does
-/// not read, would hold its connection for ever.
+/// A stream that fails if no byte moves in either direction for too long. Otherwise a body that never arrives, or a client
+/// that does not read, would keep its connection open forever.
 struct Moving<S> {
     stream: S,
     longest: Duration,
@@ -191,7 +187,7 @@ impl<S> Moving<S> {
         Self { stream, longest, until: Box::pin(sleep(longest)) }
     }
 
-    /// Begins to wait anew where something went across, and gives up where nothing has for too long.
+    /// Restarts the timer if bytes moved, and fails if none have for too long.
     fn watch<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             let until = Instant::now() + self.longest;
@@ -236,7 +232,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Moving<S> {
         self.stream.is_write_vectored()
     }
 
-    // Neither of these sends anything over TCP, so neither says that something went across.
+    // Neither of these sends anything over TCP, so neither restarts the timer.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_flush(context)
     }

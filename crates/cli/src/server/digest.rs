@@ -1,4 +1,4 @@
-//! The digest of a file that is small enough to be read for it, and may be replaced while it is served.
+//! The digest of a small file, computed again if the file is replaced while the server runs.
 
 use std::{
     io::Seek as _,
@@ -7,24 +7,29 @@ use std::{
 
 use rullama_gguf::ollama::Digest;
 
-use super::file::OpenFile;
+use super::file::{Content, OpenFile};
 
-/// What was found when the file was last read: its weak tag then, and its digest.
+/// The weak tag of the file when it was last read, and its digest.
 #[derive(Default)]
 pub(super) struct KnownDigest(Mutex<Option<(String, Digest)>>);
 
 impl KnownDigest {
-    /// The digest of an opened file with a weak tag; read again only where that tag is another than before.
+    /// The digest of an opened file. The file is read only if its weak tag has changed.
     pub(super) fn of(&self, opened: &mut OpenFile) -> Option<Digest> {
-        // Others wait meanwhile, rather than reading the same.
+        // The lock is held while the file is read, so that only one request reads it.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((tag, digest)) = &*known
             && *tag == opened.tag
         {
             return Some(*digest);
         }
-        opened.file.rewind().ok()?;
-        let digest = Digest::of_reader(&opened.file, |_| ()).ok()?;
+        let digest = match &mut opened.content {
+            Content::Memory(bytes) => Digest::of(bytes),
+            Content::File(file) => {
+                file.rewind().ok()?;
+                Digest::of_reader(file, |_| ()).ok()?
+            }
+        };
         *known = Some((opened.tag.clone(), digest));
         Some(digest)
     }

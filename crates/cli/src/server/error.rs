@@ -1,4 +1,4 @@
-//! What a client is told when something is wrong: `{"error": {"code", "message"}}`.
+//! Error answers: `{"error": {"code", "message"}}`.
 
 use axum::{
     body::Body,
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::output;
 
-/// Why a request is not answered.
+/// An error answer.
 #[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
@@ -24,7 +24,7 @@ impl Problem {
         Self { status, code, message: message.into() }
     }
 
-    /// A request that cannot be understood.
+    /// An invalid request.
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "request.invalid", message)
     }
@@ -38,15 +38,19 @@ impl Problem {
     }
 
     pub(super) fn method() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", "this address does not take that method")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "request.method",
+            "this address does not support that method",
+        )
     }
 
-    /// A body that took too long to come.
+    /// A request that took too long to arrive.
     pub(super) fn timeout() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "request.timeout", "the rest of the request did not come")
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request.timeout", "the request took too long to arrive")
     }
 
-    /// Something on this side that the client can do nothing about.
+    /// A failure of the server.
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
@@ -60,7 +64,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// An answer that a browser must not keep.
+/// A JSON answer that browsers must not cache.
 pub(super) fn json_response(value: &impl Serialize) -> Response {
     json_body(Body::from(output::json_line(value).unwrap_or_else(|_| b"null\n".to_vec())))
 }

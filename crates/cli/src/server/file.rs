@@ -1,6 +1,6 @@
-//! One file as an answer: its headers, the part that was asked for, and its bytes in pieces.
+//! Sends one file: its headers, and the requested range in pieces.
 //!
-//! A model has gigabytes, so a file is never in memory: a piece is read when the connection has taken the one before.
+//! A model has gigabytes, so a file is never read into memory: each piece is read after the one before has been sent.
 
 use std::{
     fs::File,
@@ -22,29 +22,36 @@ use super::range::{Asked, asked};
 /// Bytes that are read at once: enough for a disk to be fast, little enough for many connections.
 const PIECE: u64 = 256 << 10;
 
-/// The size of the whole, also where `Content-Length` is that of a part.
+/// The size of the whole file, because `Content-Length` may be that of a range.
 pub(super) const TOTAL_SIZE: HeaderName = HeaderName::from_static("x-total-size");
+
+/// Where the bytes of an answer come from.
+pub(super) enum Content {
+    File(File),
+    /// A part of the program.
+    Memory(&'static [u8]),
+}
 
 /// A file that was found and opened.
 pub(super) struct OpenFile {
-    pub(super) file: File,
+    pub(super) content: Content,
     pub(super) size: u64,
-    /// With its quotes, and `W/` where it does not promise the same bytes.
+    /// The ETag with its quotes; it begins with `W/` if equal tags do not mean equal bytes.
     pub(super) tag: String,
     pub(super) content_type: &'static str,
     pub(super) cache_control: &'static str,
 }
 
-/// A tag for a file of which only size and time are known. It is weak: such a file can change within a tick of the
-/// clock, and then two halves would not fit.
+/// A tag made of size and time. It is weak, because a file can change within one tick of the clock, and parts of two
+/// versions must not be put together.
 pub(super) fn weak_tag(metadata: &std::fs::Metadata) -> String {
     let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     format!("W/\"{:x}-{:x}\"", metadata.len(), since.map_or(0, |since| since.as_nanos()))
 }
 
-/// Opens a file to read; a folder or a device is none.
+/// Opens a regular file.
 pub(super) fn open(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
-    // A pipe would wait for a writer when it is opened, so the kind is looked at before.
+    // Opening a pipe would wait for a writer, so the kind is checked first.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::ErrorKind::NotFound.into());
     }
@@ -53,10 +60,10 @@ pub(super) fn open(path: &Path) -> io::Result<(File, std::fs::Metadata)> {
     if metadata.is_file() { Ok((file, metadata)) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// Answers with a file, or with that part of it which the request asks for.
+/// Sends a file, or the range that the request asks for.
 pub(super) fn respond(method: &Method, request: &HeaderMap, found: OpenFile) -> Response {
     let mut response = Response::new(Body::empty());
-    let OpenFile { file, size, tag, content_type, cache_control } = found;
+    let OpenFile { content, size, tag, content_type, cache_control } = found;
     let headers = response.headers_mut();
     // A tag is made of digits, letters and quotes.
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\"")));
@@ -84,7 +91,13 @@ pub(super) fn respond(method: &Method, request: &HeaderMap, found: OpenFile) -> 
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CONTENT_LENGTH, (part.end - part.start).into());
     if *method != Method::HEAD {
-        *response.body_mut() = Body::from_stream(pieces(file, part));
+        *response.body_mut() = match content {
+            Content::File(file) => Body::from_stream(pieces(file, part)),
+            // `part_asked` returns only ranges within the file.
+            Content::Memory(bytes) => {
+                Body::from(Bytes::from_static(&bytes[part.start as usize..part.end as usize]))
+            }
+        };
     }
     response
 }
@@ -95,7 +108,7 @@ fn content_range(response: &mut Response, text: &str) {
     }
 }
 
-/// Whether the client says that it has this very file. Here a weak tag is as good as a strong one.
+/// Whether the client already has this file. Weak tags count here, as the standard says.
 fn none_match(request: &HeaderMap, tag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let values = request.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
@@ -106,20 +119,20 @@ fn part_asked(method: &Method, request: &HeaderMap, tag: &str, size: u64) -> Ask
     let Some(range) = request.get(header::RANGE).and_then(|value| value.to_str().ok()) else {
         return Asked::Whole;
     };
-    // The standard has no parts for HEAD.
+    // The standard defines ranges for GET only.
     if *method == Method::HEAD {
         return Asked::Whole;
     }
-    // A part is only of use to who has the rest of the same file; with a weak tag nobody can know. A date never
-    // matches, because no answer of ours has one.
+    // A range is useful only to a client that has the rest of the same version, which a weak tag can't prove. A date never
+    // matches, because our answers have none.
     match request.get(header::IF_RANGE) {
         Some(other) if tag.starts_with("W/") || other.as_bytes() != tag.as_bytes() => Asked::Whole,
         _ => asked(range, size),
     }
 }
 
-/// The bytes of a part, read when they are asked for. A file that became shorter ends the connection, which tells the
-/// client that something is missing.
+/// The bytes of a range, read piece by piece. If the file has become shorter, the connection ends early, and the client
+/// notices that bytes are missing.
 fn pieces(file: File, part: Range<u64>) -> impl stream::Stream<Item = io::Result<Bytes>> {
     stream::try_unfold((file, part), async |(file, part)| {
         if part.is_empty() {

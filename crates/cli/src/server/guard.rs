@@ -1,15 +1,15 @@
-//! Who may ask, and what every answer says.
+//! Decides which requests are allowed, and adds the headers that every answer has.
 //!
-//! A server on localhost is within reach of every page that its user visits. Three rules keep those pages out:
+//! Every page that the user visits can send requests to a server on localhost. Three rules protect it:
 //!
-//! - **The Host header** must be a name that no stranger can point here. A page of `evil.example` whose name suddenly
-//!   resolves to 127.0.0.1 ("DNS rebinding") still sends `Host: evil.example`.
+//! - **The Host header** must be a name that other people can't point to this machine. A page of `evil.example` whose name
+//!   suddenly resolves to 127.0.0.1 ("DNS rebinding") still sends `Host: evil.example`.
 //! - **Requests that change something** must not come from a page of another origin.
-//! - **Other origins may not read** anything, unless `--cors` names them, and then models only.
+//! - **Other origins may not read** anything, except for models if `--cors` allows it.
 //!
-//! Every answer isolates its page (`Cross-Origin-Opener-Policy`, `Cross-Origin-Embedder-Policy`), without which a
-//! browser gives it neither shared memory nor exact clocks; and no page may show another in a frame of its own, where
-//! clicks could be lured into it. What else a page may do, the app's own policy says, in the page.
+//! Every answer isolates its page (`Cross-Origin-Opener-Policy`, `Cross-Origin-Embedder-Policy`), because browsers allow
+//! shared memory and exact clocks only then, and forbids frames, which other sites could use to trick users into clicks.
+//! The rest of the app's policy is in its page.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -30,27 +30,27 @@ use super::{SharedState, error::Problem, file::TOTAL_SIZE, token::Token};
 pub(crate) enum Reach {
     /// This machine.
     Loopback,
-    /// Everybody on the network.
+    /// Everyone on the network.
     Network,
 }
 
-/// Whom the server answers.
+/// The rules for requests.
 #[derive(Debug)]
 pub(crate) struct Guard {
     pub(crate) reach: Reach,
-    /// Other origins that may read models; `*` stands for all.
+    /// Other origins that may read models; `*` means all.
     pub(crate) origins: Vec<String>,
     /// How long the body of a request may take.
     pub(crate) patience: Duration,
 }
 
-/// Addresses that another origin may read if it is allowed to.
+/// Paths that allowed origins may read.
 const SHAREABLE: [&str; 4] = ["/api/health", "/api/models", "/models/", "/projectors/"];
 
 const PRIVATE_NETWORK_ASKED: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const PRIVATE_NETWORK_ALLOWED: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// Checks a request, has it answered, and completes the answer.
+/// Checks a request, passes it on, and adds headers to the answer.
 pub(super) async fn guard(State(shared): SharedState, request: Request, next: Next) -> Response {
     let guard = &shared.guard;
     let path = request.uri().path();
@@ -65,7 +65,7 @@ pub(super) async fn guard(State(shared): SharedState, request: Request, next: Ne
     } else if request.body().is_end_stream() {
         next.run(request).await
     } else {
-        // A body that comes byte by byte would otherwise be waited for as long as it likes.
+        // Otherwise a body that arrives byte by byte could take any time.
         let answer = timeout(guard.patience, next.run(request)).await;
         answer.unwrap_or_else(|_| Problem::timeout().into_response())
     };
@@ -90,11 +90,11 @@ impl Guard {
             (Some(host), None) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
             _ => None,
         };
-        let host = host.ok_or_else(|| refused("exactly one Host header was expected"))?;
-        // A request to a proxy names the host in its first line too.
+        let host = host.ok_or_else(|| refused("a request must have exactly one Host header"))?;
+        // A request in proxy form has the host in its first line too.
         let same = request.uri().authority().is_none_or(|authority| *authority == host);
         if !same || !self.knows(&host) {
-            return Err(refused("this server does not answer to that name; use its address"));
+            return Err(refused("this server does not accept that host name; use its IP address"));
         }
         if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
@@ -104,14 +104,14 @@ impl Guard {
                 Err(Problem::new(
                     StatusCode::FORBIDDEN,
                     "origin.refused",
-                    "pages of other origins cannot do this",
+                    "pages from other origins can't do this",
                 ))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether `host` is a name of this server that only this machine or this network can have given it.
+    /// Whether `host` is a name that only this machine or its network can give to this server.
     fn knows(&self, host: &Authority) -> bool {
         if host.as_str().contains('@') {
             return false;
@@ -120,7 +120,7 @@ impl Guard {
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
         match self.reach {
             Reach::Loopback => name == "localhost" || address.is_some_and(|address| address.is_loopback()),
-            // An address cannot be rebound; names without a dot, and those in .local, are not in the public DNS.
+            // IP addresses can't be rebound, and names without a dot or in .local are not in the public DNS.
             Reach::Network => {
                 address.is_some() || (!name.is_empty() && (!name.contains('.') || name.ends_with(".local")))
             }
@@ -132,7 +132,7 @@ impl Guard {
     }
 }
 
-/// Answers a browser that asks whether it may ask.
+/// Answers a CORS preflight request.
 fn preflight(request: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -195,7 +195,7 @@ mod tests {
     /// A server without app and models.
     fn shared(token: Option<Token>) -> Shared {
         Shared {
-            app: App::none(),
+            app: App::Missing,
             catalogue: Catalogue { stores: Vec::new(), files: Vec::new() },
             log: Mutex::new(Ring::new(None)),
             guard: guard(Reach::Loopback),
@@ -213,8 +213,41 @@ mod tests {
             assert_eq!(answer.status(), status, "{path}");
             let body = axum::body::to_bytes(answer.into_body(), 1 << 16).await.unwrap();
             let text = str::from_utf8(&body).unwrap();
-            assert_eq!(text.contains("cargo xtask run"), status == 200, "{text}");
+            assert_eq!(text.contains("cargo xtask install"), status == 200, "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_embedded_app_is_served_like_a_folder() {
+        let shared = Shared { app: App::Embedded(crate::embedded::TEST_APP), ..shared(None) };
+        let service = TowerToHyperService::new(router(Arc::new(shared)));
+        let ask = async |path: &str, header: (&str, &str)| {
+            let request = Request::get(path).header(header::HOST, "localhost").header(header.0, header.1);
+            let answer = service.call(request.body(Body::empty()).unwrap()).await.unwrap();
+            let (head, body) = answer.into_parts();
+            let body = axum::body::to_bytes(body, 1 << 16).await.unwrap();
+            (head.status.as_u16(), head.headers, String::from_utf8(body.to_vec()).unwrap())
+        };
+        let none = ("accept", "*/*");
+        for (path, status, body) in [
+            ("/", 200, "page"),
+            ("/index.html", 200, "page"),
+            ("/chat", 200, "page"),
+            ("/assets/index-BfX1k2Yz.js", 200, "script"),
+        ] {
+            let (found, _, text) = ask(path, none).await;
+            assert_eq!((found, text.as_str()), (status, body), "{path}");
+        }
+        for (path, status) in [("/chat/12", 307), ("/favicon.ico", 404), ("/assets/../index.html", 404)] {
+            assert_eq!(ask(path, none).await.0, status, "{path}");
+        }
+        let (_, headers, _) = ask("/assets/index-BfX1k2Yz.js", none).await;
+        assert_eq!(headers["cache-control"], "public, max-age=31536000, immutable");
+        assert_eq!(headers["content-type"], "text/javascript; charset=utf-8");
+        assert_eq!(headers["etag"], "\"1\"");
+        assert_eq!(ask("/index.html", ("if-none-match", "\"2\"")).await.0, 304);
+        let (status, _, text) = ask("/index.html", ("range", "bytes=1-2")).await;
+        assert_eq!((status, text.as_str()), (206, "ag"));
     }
 
     /// A client that sends a byte now and then never stands still, and is not waited for all the same.

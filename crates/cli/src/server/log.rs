@@ -1,4 +1,4 @@
-//! `/api/log`: pages report what happens in them, for finding faults on a phone, which has no console.
+//! `/api/log`: messages from pages, for debugging on phones, which have no console.
 
 use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
@@ -18,15 +18,15 @@ use super::{
 };
 use crate::output;
 
-/// Bytes that one message may have.
+/// The longest message in bytes.
 const LONGEST_TEXT: usize = 16 << 10;
 
-/// Bytes of an answer that are made at once, but for the end of the last message.
+/// Bytes of an answer that are made at once; the last message may exceed them.
 const PIECE: usize = 16 << 10;
 
 const LONGEST_TAG: usize = 64;
 
-/// What a message without a tag gets.
+/// The tag of a message that has none.
 const DEFAULT_TAG: &str = "page";
 
 /// A message as JSON.
@@ -46,19 +46,21 @@ pub(super) async fn append(
     check_token(&shared, &uri, &headers)?;
     let body = body.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_long(),
-        _ => Problem::bad_request("the body cannot be read"),
+        _ => Problem::bad_request("the body can't be read"),
     })?;
     let content_type = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
     let content_type = content_type.unwrap_or("text/plain").split(';').next().unwrap_or_default().trim();
     let Report { tag, text } = match content_type.to_ascii_lowercase().as_str() {
-        "application/json" => serde_json::from_slice(&body)
-            .map_err(|error| Problem::bad_request(format!("a tag and a text were expected: {error}")))?,
+        "application/json" => serde_json::from_slice(&body).map_err(|error| {
+            Problem::bad_request(format!("the body must be a JSON object with `tag` and `text`: {error}"))
+        })?,
         "text/plain" => {
             let text = String::from_utf8(body.into());
             Report { tag: None, text: text.map_err(|_| Problem::bad_request("the text is not UTF-8"))? }
         }
         other => {
-            let message = format!("`{other}` is not understood; application/json or text/plain was expected");
+            let message =
+                format!("content type `{other}` is not supported (expected application/json or text/plain)");
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", message));
         }
     };
@@ -85,7 +87,7 @@ pub(super) async fn read(
         check_tag(tag)?;
     }
     let since = match parameter(&uri, "since") {
-        Some(since) => since.parse().map_err(|_| Problem::bad_request("since is not a number"))?,
+        Some(since) => since.parse().map_err(|_| Problem::bad_request("`since` is not a number"))?,
         None => 0,
     };
     let latest = lock(&shared.log).latest();
@@ -97,16 +99,16 @@ pub(super) async fn read(
     }))))
 }
 
-/// Who reads the log, and how far it has got.
+/// A request that is reading the log.
 ///
-/// The answer is made while it is read, a few messages at a time: a client that does not read costs one piece of it and no
-/// more. Messages that have had to make room meanwhile are left out, as they would be for a client that asks later.
+/// The answer is made a few messages at a time while the client reads it, so a slow client costs one piece of memory.
+/// Messages that were dropped meanwhile are left out, as they would be for a client that asks later.
 struct Reading {
     shared: Arc<Shared>,
     tag: Option<String>,
     /// The number of the last message that was read.
     after: u64,
-    /// The number of the last message there was when the log was asked for.
+    /// The number of the newest message when the request arrived.
     latest: u64,
     stage: Stage,
 }
@@ -142,26 +144,26 @@ impl Reading {
             }
             self.stage = Stage::More;
             self.after = entry.sequence;
-            // Neither the vector nor the message can fail.
+            // Writing to a vector can't fail, and neither can serializing a message.
             let _ = output::write_json(&mut piece, &*entry);
         }
         Some(piece.into())
     }
 }
 
-/// On a network, refuses requests without the token.
+/// Refuses requests without the token if other machines can connect.
 fn check_token(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     match &shared.token {
         Some(token) if !token.allows(uri, headers) => Err(Problem::new(
             StatusCode::FORBIDDEN,
             "token.missing",
-            "on a network the log is for pages that were opened by the address with ?token=, which the server printed",
+            "the log needs the token that the server printed: open the page with ?token=TOKEN",
         )),
         _ => Ok(()),
     }
 }
 
-/// A handler that panicked while it held the log has at worst lost a message.
+/// If a handler panicked while it held the log, at most a message was lost.
 fn lock(log: &std::sync::Mutex<super::Ring>) -> std::sync::MutexGuard<'_, super::Ring> {
     log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -177,10 +179,10 @@ fn check_tag(tag: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::bad_request(format!(
-        "a tag has 1 to {LONGEST_TAG} letters, digits, dots, dashes and underscores"
+        "a tag must have 1 to {LONGEST_TAG} letters, digits, dots, dashes or underscores"
     )))
 }
 
 fn too_long() -> Problem {
-    Problem::too_large(format!("a message has at most {LONGEST_TEXT} bytes"))
+    Problem::too_large(format!("a message can have at most {LONGEST_TEXT} bytes"))
 }

@@ -1,16 +1,15 @@
-//! `rullama serve`: the web app, and the models of this machine, for browsers.
+//! The HTTP server of `rullama serve`: sends the web app and the models to browsers.
 //!
 //! ```text
-//! connection   sockets, TLS, one task for each connection; seats: how many there may be
+//! connection   sockets, TLS, one task for each connection; seats: the limit on connections
 //!   router     every route of the server, in one place
-//!     guard    who may ask: the Host header, origins; headers that isolate a page; token: who may use the log
-//!     app      files of the web app          models   what there is, and files in pieces
-//!     log      what pages report             file     Range and ETag, for both kinds of file
+//!     guard    which requests are allowed: Host header, origins; headers that isolate pages; token: access to the log
+//!     app      files of the web app          models   the list, and files in pieces
+//!     log      messages from pages           file     Range and ETag, for both kinds of file
 //! ```
 //!
-//! `commands/serve.rs` reads the arguments and puts these together. Nothing is written but the certificate, and the
-//! log where one was asked for; nothing can be read but the app's folder, what manifests name as a model, files given by hand and
-//! the demo model.
+//! `commands/serve.rs` reads the arguments and puts these together. The server writes only the certificate and the log
+//! file. It sends only the app, models that manifests name, files given with `--model`, and the demo model.
 
 mod address;
 mod app;
@@ -36,7 +35,7 @@ pub(crate) use self::{
     address::{LOOPBACK, default_route_first, page_urls},
     app::App,
     certificate::{Certificate, folder as certificate_folder},
-    connection::{DEFAULT_PORT, Limits, Listener, bind, run},
+    connection::{DEFAULT_PORT, DEFAULT_PORTS, Limits, Listener, bind, run},
     guard::{Guard, Reach},
     models::{Catalogue, ModelFile},
     qr::qr_code,
@@ -45,15 +44,15 @@ pub(crate) use self::{
     token::Token,
 };
 
-/// What the handlers of every request share.
+/// The state that all request handlers share.
 pub(crate) struct Shared {
     pub(crate) app: App,
     pub(crate) catalogue: Catalogue,
     pub(crate) log: std::sync::Mutex<Ring>,
     pub(crate) guard: Guard,
-    /// What the log asks for where others can reach the server.
+    /// The token for the log, if other machines can connect.
     pub(crate) token: Option<Token>,
-    /// The certificate that a phone can be told to trust, where there is TLS.
+    /// The certificate for phones to trust, if the server uses TLS.
     pub(crate) authority: Option<Vec<u8>>,
 }
 

@@ -1,8 +1,8 @@
-//! The models that can be read: those that manifests of an Ollama store name, files given by hand, and the demo model.
+//! The models that the server offers: those of Ollama stores, files given with `--model`, and the demo model.
 //!
-//! A request gives a name, never a path. A name leads to a manifest, the manifest to a digest, the digest to a blob;
-//! only blobs that are the weights or the projector of a model are opened, and only if they are GGUF, so that even a
-//! manifest that someone tampered with gives nothing away but models.
+//! A request contains a name, never a path. The name leads to a manifest, the manifest to a digest, and the digest to a
+//! blob. Only weights and projectors are opened, and only if they are GGUF files, so that even a manipulated manifest can
+//! make the server send nothing but models.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use axum::{
     response::Response,
 };
 use rullama_gguf::{
-    SplitName,
+    Model, SplitName,
     ollama::{Blob, Digest, Name, Store, StoredModel},
     open_path,
 };
@@ -28,28 +28,35 @@ use super::{
     Shared, SharedState,
     digest::KnownDigest,
     error::{Problem, json_response},
-    file::{self, OpenFile},
+    file::{self, Content, OpenFile},
     path,
 };
-use crate::{failure::Failure, family, output};
+use crate::{demo::Demo, failure::Failure, family, output};
 
-/// Everything that can be read.
+/// The models that the server offers.
 pub(crate) struct Catalogue {
-    /// Where several have a model of the same name, the first that is whole counts.
+    /// If several stores have a model of the same name, the first complete one is used.
     pub(crate) stores: Vec<Store>,
     pub(crate) files: Vec<ModelFile>,
 }
 
-/// A GGUF file that was given by hand, or comes with the program.
+/// A GGUF file given with `--model`, or the demo model.
 pub(crate) struct ModelFile {
     /// Its name without folders.
     pub(crate) name: String,
-    path: PathBuf,
+    place: Place,
     family: String,
     parameters: String,
     format: String,
-    /// For a file that is small enough to be read for it.
+    /// Only for the demo model, which is small enough to be hashed.
     digest: Option<KnownDigest>,
+}
+
+/// Where a model's bytes are.
+enum Place {
+    File(PathBuf),
+    /// In the program.
+    Embedded(&'static [u8]),
 }
 
 /// A model in the list.
@@ -67,7 +74,7 @@ pub(crate) struct Entry {
     projector: Option<Projector>,
 }
 
-/// Vision and audio towers in a file of their own.
+/// Vision and audio towers in a separate file.
 #[derive(Serialize)]
 struct Projector {
     bytes: u64,
@@ -84,7 +91,7 @@ enum Part {
 
 pub(super) async fn list(State(shared): SharedState) -> Result<Response, Problem> {
     let listed = tokio::task::spawn_blocking(move || shared.catalogue.entries());
-    let entries = listed.await.map_err(|_| Problem::internal("the models cannot be listed"))?;
+    let entries = listed.await.map_err(|_| Problem::internal("the models can't be listed"))?;
     Ok(json_response(&json!({ "models": entries })))
 }
 
@@ -97,15 +104,15 @@ pub(super) async fn projector(State(shared): SharedState, request: Request) -> R
 }
 
 async fn serve(shared: Arc<Shared>, request: Request, prefix: &str, part: Part) -> Result<Response, Problem> {
-    let nothing = || Problem::not_found("there is no such model; /api/models lists what there is");
+    let nothing = || Problem::not_found("there is no such model; /api/models lists the models");
     let name = request.uri().path().strip_prefix(prefix).and_then(path::decode).ok_or_else(nothing)?;
     let opened = tokio::task::spawn_blocking(move || shared.catalogue.open(&name, part)).await;
-    let opened = opened.map_err(|_| Problem::internal("the model cannot be read"))?.ok_or_else(nothing)?;
+    let opened = opened.map_err(|_| Problem::internal("the model can't be read"))?.ok_or_else(nothing)?;
     Ok(file::respond(request.method(), request.headers(), opened))
 }
 
 impl Catalogue {
-    /// Every model, by name. Those that are not whole, or run elsewhere, are left out.
+    /// All models, sorted by name, without cloud models and incomplete ones.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let files = self.files.iter().filter_map(ModelFile::entry);
         let stored = self.stores.iter().flat_map(|store| {
@@ -127,7 +134,7 @@ impl Catalogue {
             };
         }
         let name: Name = name.parse().ok()?;
-        // As in the list: a damaged model does not hide a whole one in the next store.
+        // As in the list: a damaged model does not hide a complete one in the next store.
         let model = self.stores.iter().find_map(|store| whole(store, &name))?;
         let blob = match part {
             Part::Weights => model.weights,
@@ -137,7 +144,7 @@ impl Catalogue {
     }
 }
 
-/// A model of a store, if its weights are there and are GGUF.
+/// A model of a store, if its weights exist and are a GGUF file.
 fn whole(store: &Store, name: &Name) -> Option<StoredModel> {
     let model = store.model(name).ok()?;
     open_model(&model.weights.path, Some(&model.weights))?;
@@ -163,7 +170,7 @@ fn stored_entry(model: StoredModel) -> Entry {
     }
 }
 
-/// Opens a file that begins like a GGUF, and has the size its manifest says, where there is one.
+/// Opens a file that begins like GGUF and has the size that its manifest says, if there is a manifest.
 fn open_model(path: &Path, blob: Option<&Blob>) -> Option<OpenFile> {
     let (mut file, metadata) = file::open(path).ok()?;
     let size = metadata.len();
@@ -174,12 +181,24 @@ fn open_model(path: &Path, blob: Option<&Blob>) -> Option<OpenFile> {
         Some(blob) => strong_tag(&blob.digest),
         None => file::weak_tag(&metadata),
     };
-    // The app keeps models itself; a browser's cache would hold gigabytes a second time.
+    // The app stores models itself; the browser's cache would store the gigabytes again.
     let cache_control = "no-store";
-    Some(OpenFile { file, size, tag, content_type: "application/octet-stream", cache_control })
+    let content = Content::File(file);
+    Some(OpenFile { content, size, tag, content_type: "application/octet-stream", cache_control })
 }
 
-/// The tag of a file that can be nothing else than these bytes.
+/// The demo model inside the program. Its digest later replaces this tag.
+fn open_embedded(bytes: &'static [u8]) -> OpenFile {
+    OpenFile {
+        content: Content::Memory(bytes),
+        size: bytes.len() as u64,
+        tag: "W/\"embedded\"".to_owned(),
+        content_type: "application/octet-stream",
+        cache_control: "no-store",
+    }
+}
+
+/// The strong tag of a file with this digest.
 fn strong_tag(digest: &Digest) -> String {
     format!("\"{digest}\"")
 }
@@ -190,22 +209,34 @@ fn begins_like_gguf(file: &mut File) -> bool {
 }
 
 impl ModelFile {
-    /// Looks at a file before it is offered to anyone.
+    /// Reads the header of a file.
     pub(crate) async fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if SplitName::parse(&path.to_string_lossy()).is_some() {
-            return Err(Failure::new(format!("`{name}` is a part of a split model"))
-                .hint("`llama-gguf-split --merge` makes one file of it"));
+            return Err(Failure::new(format!(
+                "`{name}` is one part of a split model, which can't be served"
+            ))
+            .hint("merge the parts with `llama-gguf-split --merge`"));
         }
         let model = open_path(path).await?;
-        let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
-        for tensor in model.tensors() {
-            *bytes.entry(tensor.format.name()).or_default() += tensor.bytes;
-        }
-        let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
-        Ok(Self {
+        Ok(Self::new(name, Place::File(path.to_owned()), &model))
+    }
+
+    /// The demo model, with its digest, which is computed when a client first asks for it.
+    pub(crate) async fn demo(demo: &Demo) -> Result<Self, Failure> {
+        let model = demo.open().await?;
+        let place = match demo {
+            Demo::File(path) => Place::File(path.clone()),
+            Demo::Embedded(bytes) => Place::Embedded(bytes),
+        };
+        let file = Self::new(demo.file_name().into_owned(), place, &model);
+        Ok(Self { digest: Some(KnownDigest::default()), ..file })
+    }
+
+    fn new(name: String, place: Place, model: &Model) -> Self {
+        Self {
             name,
-            path: path.to_owned(),
+            place,
             family: model
                 .metadata()
                 .optional_str("general.architecture")
@@ -213,19 +244,17 @@ impl ModelFile {
                 .flatten()
                 .unwrap_or_default()
                 .to_owned(),
-            parameters: output::count(family::parameters(&model)),
-            format: most.map_or(String::new(), |(name, _)| name.to_owned()),
+            parameters: output::count(family::parameters(model)),
+            format: family::main_format(model).to_owned(),
             digest: None,
-        })
-    }
-
-    /// Tells its digest, for which it is read whole when somebody first asks for it.
-    pub(crate) fn with_digest(self) -> Self {
-        Self { digest: Some(KnownDigest::default()), ..self }
+        }
     }
 
     fn open(&self) -> Option<(OpenFile, Option<Digest>)> {
-        let mut opened = open_model(&self.path, None)?;
+        let mut opened = match &self.place {
+            Place::File(path) => open_model(path, None)?,
+            Place::Embedded(bytes) => open_embedded(bytes),
+        };
         let digest = self.digest.as_ref().and_then(|known| known.of(&mut opened));
         if let Some(digest) = digest {
             opened.tag = strong_tag(&digest);

@@ -1,16 +1,16 @@
-//! The path of a request, decoded once and refused unless it is plain.
+//! Decodes the path of a request once, and refuses paths that could lead out of a folder.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What a name may hold in an address as it is: what is unreserved, and the marks of a model's name.
+/// The characters of a model's name that are percent-encoded in a URL.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'/');
 
 /// The segments of a path, decoded; none for the root.
 ///
-/// Nothing is understood in a path that could mean more than a name below a folder: `.` and `..`, empty segments,
-/// encoded slashes, a backslash or a drive's colon, control characters, names that begin with a dot. Decoding happens
-/// once, so what was encoded twice stays a strange name.
+/// Refuses everything that could mean more than a name below a folder: `.` and `..`, empty segments, encoded slashes,
+/// backslashes, the colon of a drive, control characters, and names that begin with a dot. Text that was encoded twice is
+/// decoded once.
 pub(super) fn segments(path: &str) -> Option<Vec<String>> {
     let path = path.strip_prefix('/')?;
     if path.is_empty() {
@@ -26,12 +26,12 @@ fn segment(raw: &str) -> Option<String> {
     plain.then_some(text)
 }
 
-/// A name as it is written in an address.
+/// Encodes a name for a URL.
 pub(super) fn encode(name: &str) -> String {
     utf8_percent_encode(name, ENCODED).to_string()
 }
 
-/// A name as it was before it was written in an address.
+/// Decodes a name from a URL.
 pub(super) fn decode(name: &str) -> Option<String> {
     percent_decode_str(name).decode_utf8().ok().map(|text| text.into_owned())
 }

@@ -1,12 +1,12 @@
-//! An address as a QR code of half blocks, for the camera of a phone.
+//! Draws a URL as a QR code with half blocks, for phones.
 
 use qrcode::{EcLevel, QrCode, render::unicode::Dense1x2};
 
-/// Black on white, whatever the colours of the terminal: a camera may refuse the opposite.
+/// Black on white, whatever the terminal's colours are: some cameras can't read inverted codes.
 const BLACK_ON_WHITE: &str = "\x1b[38;5;16;48;5;231m";
 const PLAIN: &str = "\x1b[0m";
 
-/// The code's lines; nothing for an address that is too long for one.
+/// The code as lines of text; `None` if the URL is too long.
 pub(crate) fn qr_code(address: &str) -> Option<String> {
     let code = QrCode::with_error_correction_level(address, EcLevel::L).ok()?;
     let drawn = code.render::<Dense1x2>().quiet_zone(true).build();

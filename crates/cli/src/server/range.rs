@@ -1,11 +1,11 @@
-//! The `Range` header: which bytes of a file are asked for.
+//! The `Range` header: which bytes of a file a request asks for.
 
 use std::ops::Range;
 
 /// What a `Range` header asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Everything: no range, several, or one that is not understood, which a server ignores.
+    /// Everything: there is no range, several, or an invalid one, which a server ignores.
     Whole,
     /// These bytes, at least one.
     Part(Range<u64>),
@@ -20,7 +20,7 @@ pub(super) fn asked(header: &str, size: u64) -> Asked {
 
 fn parse(header: &str, size: u64) -> Option<Asked> {
     let (unit, set) = header.split_once('=')?;
-    // A comma separates ranges. Several would need an answer in several parts, of which no client of ours has use.
+    // A comma separates ranges. An answer with several ranges has a format of its own, which no client of ours needs.
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
         return None;
     }
@@ -39,7 +39,7 @@ fn parse(header: &str, size: u64) -> Option<Asked> {
     Some(if first < end { Asked::Part(first..end) } else { Asked::Nothing })
 }
 
-/// Digits and nothing else; a number too large for us is as large as can be.
+/// Parses digits. A number that is too large counts as the largest possible.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))

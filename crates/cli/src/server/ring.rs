@@ -1,4 +1,4 @@
-//! What pages reported, as far as there is room: the newest messages in memory and, if asked for, all in a file.
+//! Messages from pages: the newest in memory and, with `--log-file`, all of them in a file.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{failure::Failure, moment, output};
+use crate::{failure::Failure, output};
 
 /// Messages that are kept in memory.
 const MOST_MESSAGES: usize = 2_000;
@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// Bytes that the file may have.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// Something a page said.
+/// A message from a page.
 #[derive(Debug, Serialize)]
 pub(crate) struct Entry {
     /// Counts from one, for as long as the server runs.
@@ -35,7 +35,7 @@ pub(crate) struct Entry {
 /// The newest messages.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
-    /// Shared with those who read them at the moment.
+    /// Shared with requests that are reading them.
     entries: VecDeque<Arc<Entry>>,
     bytes: usize,
     latest: u64,
@@ -58,7 +58,8 @@ impl Ring {
     /// Adds a message and gives its number.
     pub(crate) fn push(&mut self, tag: String, text: String) -> u64 {
         self.latest += 1;
-        let entry = Entry { sequence: self.latest, time: moment::precise(SystemTime::now()), tag, text };
+        let entry =
+            Entry { sequence: self.latest, time: output::timestamp_millis(SystemTime::now()), tag, text };
         if let Some(file) = &mut self.file {
             file.append(&entry);
         }
@@ -73,7 +74,7 @@ impl Ring {
 
     /// The first message after number `after`, of one tag or of all.
     pub(crate) fn next(&self, after: u64, tag: Option<&str>) -> Option<Arc<Entry>> {
-        // Numbers have no gaps, so that the place of a message follows from its number.
+        // Numbers have no gaps, so a message's index follows from its number.
         let oldest = self.entries.front()?.sequence;
         let at = usize::try_from(after.saturating_add(1).saturating_sub(oldest)).unwrap_or(usize::MAX);
         let mut later = self.entries.range(at.min(self.entries.len())..);
@@ -87,7 +88,7 @@ impl Ring {
 }
 
 impl LogFile {
-    /// Opens a file to add to; what is in it stays.
+    /// Opens a file to append to.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let open = || {
             let file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -95,7 +96,7 @@ impl LogFile {
             Ok(Self { file, bytes, full: false })
         };
         open().map_err(|error: std::io::Error| {
-            Failure::new(format!("the log `{}` cannot be written", path.display())).caused_by(error)
+            Failure::new(format!("the log file `{}` can't be written", path.display())).caused_by(error)
         })
     }
 
@@ -109,13 +110,13 @@ impl LogFile {
         if self.bytes > LARGEST_FILE {
             self.full = true;
             output::note(format_args!(
-                "note: the log has {} MiB; nothing more is added to it",
+                "note: the log file has reached {} MiB; new messages are no longer added to it",
                 LARGEST_FILE >> 20
             ));
         } else if let Err(error) = self.file.write_all(&line) {
             self.full = true;
             output::note(format_args!(
-                "note: the log cannot be written, nothing more is added to it: {error}"
+                "note: the log file can't be written, so new messages are no longer added to it: {error}"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! Every route of the server. What is to be served next to these is added here.
+//! Every route of the server. New routes are added here.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{Shared, SharedState, app, error::Problem, error::json_response, guar
 /// The largest body of any request; a route may allow less.
 const LARGEST_BODY: usize = 128 << 10;
 
-/// Where pages of the app cannot be: a path below one of these that is not a route is an error.
+/// Prefixes that the app does not use: a path below one of these that is not a route is an error.
 const RESERVED: [&str; 4] = ["/api", "/models", "/projectors", "/certificate.crt"];
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
@@ -39,7 +39,7 @@ async fn health() -> Response {
     json_response(&json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-/// What a phone has to trust before it believes this server. There is nothing secret in it.
+/// Sends the certificate that a phone has to trust. It contains no secrets.
 async fn certificate(State(shared): SharedState) -> Result<Response, Problem> {
     let authority =
         shared.authority.clone().ok_or_else(|| Problem::not_found("the server does not use TLS"))?;

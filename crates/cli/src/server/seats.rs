@@ -1,8 +1,8 @@
-//! Which connections may be open: so many in all, so many of one client, and idle ones make room.
+//! Limits the number of open connections, in all and for each client. Idle connections are closed for new ones.
 //!
 //! A connection is idle while it has no request in progress: it has not sent one yet, or waits for the next. Browsers
 //! keep such connections and open new ones when they are closed, so closing one costs its client little. A client that
-//! opens hundreds and says nothing only takes seats from itself.
+//! opens hundreds and sends nothing only takes seats from itself.
 
 use std::{
     cmp::Reverse,
@@ -30,14 +30,14 @@ pub(super) struct Seats {
 #[derive(Debug, Default)]
 struct Taken {
     connections: HashMap<u64, Connection>,
-    /// Counts what happens, for the order in which connections became idle.
+    /// A counter that orders connections by the time they became idle.
     clock: u64,
 }
 
 #[derive(Debug)]
 struct Connection {
     client: IpAddr,
-    /// Requests in progress, the sending of their answers included.
+    /// Requests in progress, including those whose answer is being sent.
     requests: usize,
     idle_since: u64,
     evicted: Arc<Notify>,
@@ -60,7 +60,7 @@ pub(super) enum NoSeat {
     Server,
 }
 
-/// Clients are told apart by address; one machine may have all addresses of an IPv6 network of 64 bits.
+/// A client: an IPv4 address, or a /64 network of IPv6, of which one machine may have all addresses.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -73,7 +73,7 @@ impl Seats {
         Arc::new(Self { in_all, per_client, taken: Mutex::default(), freed: Notify::new() })
     }
 
-    /// A seat for a new connection, if need be that of an idle one.
+    /// Takes a seat for a new connection, from an idle one if necessary.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Result<Seat, NoSeat> {
         let client = client(address);
         let mut taken = self.lock();
@@ -102,7 +102,7 @@ impl Seats {
 }
 
 impl Taken {
-    /// Gives up the connection that has been idle for longest: of this client, or of the one with the most connections.
+    /// Closes the connection that has been idle for longest: of this client, or of the one with the most connections.
     fn evict(&mut self, client: Option<IpAddr>) -> bool {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for connection in self.connections.values() {
@@ -167,7 +167,7 @@ impl Drop for InProgress {
     }
 }
 
-/// A body that is being sent; dropped when that is done.
+/// A body that is being sent. It is dropped when it has been sent.
 pub(super) struct Sending {
     body: Body,
     _request: InProgress,

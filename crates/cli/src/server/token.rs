@@ -1,25 +1,25 @@
-//! The token of the log: on a network, only pages that were opened by the address with the token may use the log.
+//! The token for the log: if other machines can connect, only pages that were opened with the token may use the log.
 //!
 //! The server makes a new token at each start and prints it with its addresses. A page that is opened with `?token=…` gets a
-//! cookie, so that what it sends later need not say the token again. Programs give the token with each request, in
-//! the address or as `Authorization: Bearer TOKEN`.
+//! cookie and needs no token later. Programs send the token with each request, in
+//! the URL or as `Authorization: Bearer TOKEN`.
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 
 use crate::failure::Failure;
 
-/// The name of the token in an address.
+/// The token's parameter in a URL.
 const PARAMETER: &str = "token";
 
-/// Random bytes of a token: more than anybody can try.
+/// Random bytes of a token: too many to guess.
 const BYTES: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Token {
     text: String,
-    /// Named after the port: all ports of a machine share their cookies.
+    /// The cookie's name. It contains the port, because all ports of a machine share their cookies.
     cookie: String,
-    /// Whether the cookie may only be sent by TLS.
+    /// Whether the cookie may be sent over TLS only.
     secure: bool,
 }
 
@@ -28,23 +28,23 @@ impl Token {
     pub(crate) fn random(port: u16, secure: bool) -> Result<Self, Failure> {
         let mut bytes = [0; BYTES];
         let random = rustls::crypto::ring::default_provider().secure_random;
-        random.fill(&mut bytes).map_err(|_| Failure::new("the system gives no random numbers"))?;
+        random.fill(&mut bytes).map_err(|_| Failure::new("the system's random number generator failed"))?;
         let text = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { text, cookie: format!("rullama-{port}"), secure })
     }
 
-    /// An address of the server with the token.
+    /// A URL of the server with the token.
     pub(crate) fn in_address(&self, url: &str) -> String {
         format!("{url}?{PARAMETER}={}", self.text)
     }
 
-    /// Whether a request's address has the token.
+    /// Whether a request's URL has the token.
     pub(super) fn is_in(&self, uri: &Uri) -> bool {
         let query = uri.query().unwrap_or_default().as_bytes();
         form_urlencoded::parse(query).any(|(name, value)| name == PARAMETER && self.is(value.as_bytes()))
     }
 
-    /// Whether a request has the token, in any way.
+    /// Whether a request has the token in its URL, its headers or its cookies.
     pub(super) fn allows(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let texts = |name| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
         let bearer = texts(header::AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
@@ -54,14 +54,15 @@ impl Token {
         self.is_in(uri) || bearer.chain(cookies).any(|given| self.is(given.as_bytes()))
     }
 
-    /// The cookie for a page that was opened with the token. No script can read it, and no other site can have it sent.
+    /// The cookie for a page that was opened with the token. Scripts can't read it, and requests from other sites do not
+    /// carry it.
     pub(super) fn cookie(&self) -> Option<HeaderValue> {
         let secure = if self.secure { "; Secure" } else { "" };
         let text = format!("{}={}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie, self.text);
         HeaderValue::from_str(&text).ok()
     }
 
-    /// Compares in a time that does not tell where the first difference is.
+    /// Compares in constant time, so that the time does not reveal the first difference.
     fn is(&self, given: &[u8]) -> bool {
         let own = self.text.as_bytes();
         let differences = own.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));

@@ -7,14 +7,17 @@ use std::{
     io::Write as _,
     path::Path,
     process::{Command, Output, Stdio},
+    time::{Duration, UNIX_EPOCH},
 };
 
-use serde_json::Value;
+use rullama_gguf::ollama::Digest;
+use serde_json::{Value, json};
 
 /// The program with these arguments, and never with the store of whoever runs the tests.
 pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rullama"));
-    command.args(arguments).env("OLLAMA_MODELS", "/nonexistent");
+    // Help is wrapped at the width of the terminal, which this variable may give.
+    command.args(arguments).env("OLLAMA_MODELS", "/nonexistent").env_remove("COLUMNS");
     command
 }
 
@@ -54,4 +57,38 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// Makes a store with one model, `gemma4:latest`: the small one in Ollama's dialect, with a system prompt, parameters and
+/// a licence.
+pub(crate) fn store(folder: &Path) {
+    let blobs = folder.join("blobs");
+    fs::create_dir_all(&blobs).unwrap();
+    let blob = |kind: &str, content: &[u8]| {
+        let digest = Digest::of(content);
+        fs::write(blobs.join(digest.blob_name()), content).unwrap();
+        let media = format!("application/vnd.ollama.image.{kind}");
+        json!({ "mediaType": media, "digest": digest.to_string(), "size": content.len() })
+    };
+    let weights = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-Q8_0-ollama.gguf");
+    let config = json!({ "model_format": "gguf", "model_family": "gemma4", "model_type": "25.8B", "file_type": "Q8_0",
+        "renderer": "gemma4-large" });
+    let parameters = json!({ "temperature": 0.5, "stop": ["<turn|>", "User:"] });
+    let manifest = json!({
+        "schemaVersion": 2,
+        "config": blob("config", config.to_string().as_bytes()),
+        "layers": [
+            blob("model", &fs::read(weights).unwrap()),
+            blob("system", b"Be brief."),
+            blob("params", parameters.to_string().as_bytes()),
+            blob("license", b"Apache License\nVersion 2.0, January 2004\n\nTERMS AND CONDITIONS\n"),
+        ],
+    });
+    let path = folder.join("manifests/registry.ollama.ai/library/gemma4");
+    fs::create_dir_all(&path).unwrap();
+    fs::write(path.join("latest"), manifest.to_string()).unwrap();
+    // Lists show this date: 2026-08-02.
+    let modified = UNIX_EPOCH + Duration::from_secs(1_785_672_000);
+    let file = fs::File::options().write(true).open(path.join("latest")).unwrap();
+    file.set_modified(modified).unwrap();
 }

@@ -85,7 +85,7 @@ fn the_app_is_served_with_types_and_lifetimes() {
 #[test]
 fn a_folder_without_an_app_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let (missing, expected) = (folder.path().join("none"), "there is no index.html in");
+    let (missing, expected) = (folder.path().join("none"), "has no index.html");
     let output = command(&["--port", "0", "--app", missing.to_str().unwrap()])
         .stderr(std::process::Stdio::piped())
         .output()

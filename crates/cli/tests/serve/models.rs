@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rullama_gguf::{ByteSource as _, HttpSource};
 use serde_json::{Value, json};
 
 use crate::{
@@ -44,6 +45,31 @@ fn models_are_listed() {
     }
     assert_eq!(server.get("/projectors/gemma4:e2b").body, store.projector);
     assert!(server.get("/models/my%20model.gguf").header("etag").starts_with("W/\""));
+}
+
+/// A file given by its path has a weak tag and no date. A reader notices all the same when another file of the same size
+/// takes its place.
+#[tokio::test]
+async fn a_replaced_file_is_noticed_by_our_own_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("m.gguf");
+    let testdata = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-Q8_0.gguf");
+    let mut bytes = fs::read(testdata).unwrap();
+    fs::write(&file, &bytes).unwrap();
+    let server = Server::start(&["--model", file.to_str().unwrap()]);
+    let source = HttpSource::open(format!("{}models/m.gguf", server.url)).await.unwrap();
+    assert_eq!(source.read(0..100).await.unwrap(), bytes[..100]);
+    assert_eq!(source.read(100..200).await.unwrap(), bytes[100..200]);
+
+    *bytes.last_mut().unwrap() ^= 1;
+    let other = folder.path().join("other");
+    fs::write(&other, &bytes).unwrap();
+    // Another time than that of the first file, however coarse the clock of the file system is.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
+    fs::File::options().write(true).open(&other).unwrap().set_modified(later).unwrap();
+    fs::rename(&other, &file).unwrap();
+    let error = source.read(200..300).await.unwrap_err();
+    assert_eq!(error.code(), "source.changed", "{error}");
 }
 
 /// A damaged model in the first store hides no whole one in the second: what is listed can be read.

@@ -62,6 +62,24 @@ async fn https_uses_one_certificate_for_good() {
     assert_eq!(Server::start(&[]).get("/certificate.crt").status, 404);
 }
 
+/// The fingerprint on the screen is that of the certificate which phones download, so that people can compare the two.
+#[tokio::test]
+async fn https_prints_the_fingerprint_of_its_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let screen = folder.path().join("screen");
+    let certificate = folder.path().join("certificate");
+    let mut serve = command(&["--port", "0", "--https", "--certificate", certificate.to_str().unwrap()]);
+    let server = Server::spawn(serve.stderr(fs::File::create(&screen).unwrap()));
+    let careless = reqwest::Client::builder().tls_danger_accept_invalid_certs(true).build().unwrap();
+    let answer = careless.get(format!("{}certificate.crt", server.url)).send().await.unwrap();
+    let digest = rullama_gguf::ollama::Digest::of(&answer.bytes().await.unwrap()).hex();
+    let screen = fs::read_to_string(screen).unwrap();
+    let printed = screen.lines().find_map(|line| line.strip_prefix("trust   SHA-256 "));
+    let printed = printed.unwrap_or_else(|| panic!("no fingerprint: {screen}"));
+    assert_eq!(printed.replace(':', "").to_ascii_lowercase(), digest);
+}
+
 /// On the network, its addresses are answered to. What the screen shows is tested beside it, with a given address.
 #[test]
 fn on_the_network_addresses_are_answered_to() {
@@ -81,8 +99,8 @@ fn a_busy_port_is_an_error_only_if_it_was_asked_for() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(&format!("port {port} of 127.0.0.1 is in use")), "{said}");
-    assert!(said.contains("hint: give another --port"), "{said}");
+    assert!(said.contains(&format!("port {port} on 127.0.0.1 is already in use")), "{said}");
+    assert!(said.contains("hint: choose another --port"), "{said}");
 
     // Whether or not the usual port is free, two servers find one each, and the second says that it is another.
     let folder = tempfile::tempdir().unwrap();

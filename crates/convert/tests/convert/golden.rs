@@ -9,7 +9,7 @@ use std::{
 use rullama_convert::{ConvertOptions, Mix};
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{Array, Format, Value, ValueType};
-use rullama_reference::{Caches, KvFormat, Step, Weights, run};
+use rullama_reference::{CacheFormat, Caches, Step, Weights, run};
 use rullama_tokenizer::{EncodeOptions, Tokenizer};
 use safetensors::SafeTensors;
 use serde::Deserialize;
@@ -159,7 +159,7 @@ fn logits(file: Vec<u8>, ids: &[u32]) -> Vec<f32> {
     let model = Rc::new(open(file));
     let graph = text(&model, &Config::read(&model).unwrap(), Outputs::All).unwrap();
     let weights = Weights::new(model, 1 << 30);
-    let mut caches = Caches::new(&graph, KvFormat::F32);
+    let mut caches = Caches::new(&graph, CacheFormat::F32);
     pollster::block_on(run(&graph, &weights, &mut caches, &Step::tokens(ids), &mut ())).unwrap().into_values()
 }
 

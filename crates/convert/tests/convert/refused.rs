@@ -188,13 +188,13 @@ fn other_checkpoints_that_fit() {
 fn tokenizers_that_do_not_fit() {
     let changed = |change: fn(&mut Value)| refused(&Checkpoint::new().json("tokenizer.json", change));
     for (text, change) in [
-        ("both have the id 20", (|file| file["model"]["vocab"]["new"] = json!(20)) as fn(&mut Value)),
-        ("has the id 99999", |file| file["model"]["vocab"]["new"] = json!(99_999)),
-        ("has the id 99999", |file| file["added_tokens"][0]["id"] = json!(99_999)),
-        ("no merge", |file| file["model"]["merges"] = json!([["a b", "c"]])),
-        ("no merge", |file| file["model"]["merges"] = json!(["abc"])),
-        ("no BPE", |file| file["model"]["type"] = json!("Unigram")),
-        ("no BPE", |file| file["model"]["byte_fallback"] = json!(false)),
+        ("both have id 20", (|file| file["model"]["vocab"]["new"] = json!(20)) as fn(&mut Value)),
+        ("has id 99999", |file| file["model"]["vocab"]["new"] = json!(99_999)),
+        ("has id 99999", |file| file["added_tokens"][0]["id"] = json!(99_999)),
+        ("not a merge", |file| file["model"]["merges"] = json!([["a b", "c"]])),
+        ("not a merge", |file| file["model"]["merges"] = json!(["abc"])),
+        ("not a BPE", |file| file["model"]["type"] = json!("Unigram")),
+        ("not a BPE", |file| file["model"]["byte_fallback"] = json!(false)),
     ] {
         let (code, found) = changed(change);
         assert!(code == "convert.tokenizer" && found.contains(text), "{found}");

@@ -7,7 +7,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum OptionError {
     /// An option holds another kind of value than it must.
-    #[error("option `{option}`: found {found}; expected {expected}")]
+    #[error("option `{option}` is {found} (expected {expected})")]
     WrongType {
         /// The option, with the place inside it where it has parts, such as `stop[1]`.
         option: String,
@@ -18,7 +18,7 @@ pub enum OptionError {
     },
 
     /// An option holds a number outside of its [`OptionRange`](super::OptionRange).
-    #[error("option `{option}`: found {found}; expected {expected}")]
+    #[error("option `{option}` is {found} (expected {expected})")]
     OutOfRange {
         /// The option, with the place inside it where it has parts.
         option: String,
@@ -79,7 +79,9 @@ impl fmt::Display for OptionWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { option } => write!(f, "option `{option}` does not exist; it is ignored"),
-            Self::NotUsed { option } => write!(f, "option `{option}` has no effect here; it is ignored"),
+            Self::NotUsed { option } => {
+                write!(f, "option `{option}` has no effect in rullama; it is ignored")
+            }
         }
     }
 }

@@ -24,6 +24,12 @@ impl Adjust {
         }
     }
 
+    /// The tokens with a bias; suppressed tokens have −∞.
+    #[cfg(feature = "gpu")]
+    pub(super) fn bias(&self) -> &[(u32, f32)] {
+        &self.bias
+    }
+
     /// The logits with everything applied, or `None` if that changes nothing.
     pub(super) fn apply(&mut self, logits: &[f32], recent: &[u32]) -> Option<&[f32]> {
         let penalised = self.penalties.as_ref().map_or(&[][..], |penalties| penalties.window(recent));

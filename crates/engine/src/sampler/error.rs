@@ -5,11 +5,11 @@
 #[non_exhaustive]
 pub enum SampleError {
     /// There are no logits.
-    #[error("logits: found none; expected one for each token")]
+    #[error("there are no logits to sample from")]
     Empty,
 
     /// A logit is not a number, or every logit is −∞: the step that made them went wrong.
-    #[error("logit of token {id}: found {found}; expected a finite number")]
+    #[error("the logit of token {id} is {found}, which is not finite")]
     NotFinite {
         /// The first such token.
         id: u32,
@@ -18,7 +18,7 @@ pub enum SampleError {
     },
 
     /// The tokens that the model left possible are all suppressed, or ruled out by their bias.
-    #[error("tokens: found all of {tokens} ruled out; expected at least one that is not")]
+    #[error("all {tokens} tokens are ruled out, so none can be chosen")]
     AllSuppressed {
         /// Tokens in the vocabulary.
         tokens: usize,

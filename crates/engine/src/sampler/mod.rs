@@ -23,12 +23,8 @@ use random::Random;
 use rank::Rank;
 use weight::{Scan, first_of, scan};
 
-use crate::{OptionError, SamplingOptions};
+use crate::{Entropy, OptionError, SamplingOptions};
 
-#[cfg(feature = "gpu")]
-pub use device::device_sampling;
-#[cfg(feature = "gpu")]
-pub(crate) use device::skip_draws;
 pub use error::SampleError;
 pub use logprob::TokenLogprob;
 
@@ -51,7 +47,7 @@ pub use logprob::TokenLogprob;
 /// use rullama_engine::{Sampler, SamplingOptions};
 ///
 /// let options = SamplingOptions { seed: Some(7), top_k: 2, top_p: 1.0, ..SamplingOptions::default() };
-/// let mut sampler = Sampler::new(&options, &[], 0)?;
+/// let mut sampler = Sampler::new(&options, &[])?;
 /// let logits = [1.0, 3.0, 2.0, 0.5];
 ///
 /// let distribution = sampler.distribution(&logits, &[])?;
@@ -70,8 +66,7 @@ pub use logprob::TokenLogprob;
 pub struct Sampler {
     adjust: Adjust,
     filters: Filters,
-    temperature: f32,
-    top_logprobs: Option<usize>,
+    options: SamplingOptions,
     random: Random,
     seed: u64,
     candidates: Candidates,
@@ -97,31 +92,25 @@ pub struct Sampled {
 impl Sampler {
     /// A sampler that never chooses a suppressed token; ids that no token has are ignored.
     ///
-    /// `seed_if_random` is where the random numbers start if the options leave that open. It should then
-    /// be another one for each reply.
+    /// Its random numbers start at the seed in the options; without one, at a seed from [`Entropy::default`].
     ///
     /// # Errors
     ///
     /// If an option is out of its range.
-    pub fn new(
-        options: &SamplingOptions,
-        suppressed: &[u32],
-        seed_if_random: u64,
-    ) -> Result<Self, OptionError> {
+    pub fn new(options: &SamplingOptions, suppressed: &[u32]) -> Result<Self, OptionError> {
         options.validate()?;
-        let seed = options.seed.unwrap_or(seed_if_random);
+        let seed = options.seed.unwrap_or_else(|| Entropy::default().seed());
         Ok(Self {
             adjust: Adjust::new(options, suppressed),
             filters: Filters::new(options),
-            temperature: options.temperature,
-            top_logprobs: options.top_logprobs.map(|count| count as usize),
+            options: options.clone(),
             random: Random::new(seed),
             seed,
             candidates: Candidates::default(),
         })
     }
 
-    /// Where the random numbers started.
+    /// The seed at which the random numbers started.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
@@ -141,14 +130,19 @@ impl Sampler {
     pub fn sample(&mut self, logits: &[f32], recent: &[u32]) -> Result<Sampled, SampleError> {
         self.narrow(logits, recent)?;
         let id = self.candidates.at(self.random.next_unit());
-        let (logprob, top) = match self.top_logprobs {
+        let (logprob, top) = match self.options.top_logprobs {
             None => (None, Vec::new()),
             Some(count) => {
                 let logprobs = Logprobs::new(logits);
-                (Some(logprobs.of(id)), logprobs.top(count, &mut self.filters.select))
+                (Some(logprobs.of(id)), logprobs.top(count as usize, &mut self.filters.select))
             }
         };
         Ok(Sampled { id, logprob, top })
+    }
+
+    /// Uses up the random number of one token that a device has chosen in place of this sampler.
+    pub(crate) fn skip(&mut self) {
+        self.random.next_unit();
     }
 
     /// The tokens that [`sample`](Self::sample) would choose from, with their probabilities, the most
@@ -184,12 +178,12 @@ impl Sampler {
         if max == f32::NEG_INFINITY {
             return Err(SampleError::AllSuppressed { tokens: logits.len() });
         }
-        if self.temperature <= 0.0 {
+        if self.options.temperature <= 0.0 {
             self.candidates.set_one(first_of(adjusted, max) as u32);
             return Ok(());
         }
         let max = self.filters.apply(adjusted, max, &mut self.candidates);
-        self.candidates.weigh(max, self.temperature);
+        self.candidates.weigh(max, self.options.temperature);
         Ok(())
     }
 }

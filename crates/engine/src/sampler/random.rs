@@ -18,16 +18,10 @@ impl Random {
         Self { state: [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32] }
     }
 
-    /// All there is to know, for a shader to go on from here.
+    /// The whole state, with which a shader continues.
     #[cfg(feature = "gpu")]
     pub(super) fn state(&self) -> [u32; 4] {
         self.state
-    }
-
-    /// Goes on from a state.
-    #[cfg(feature = "gpu")]
-    pub(super) fn from_state(state: [u32; 4]) -> Self {
-        Self { state }
     }
 
     /// A number from 0 to just below 1, in steps of 2⁻⁵³.

@@ -56,7 +56,7 @@ fn check(
     let Some(expected) = definition::distribution(options, suppressed, logits, recent) else {
         return Ok(());
     };
-    let mut sampler = Sampler::new(options, suppressed, 0).unwrap();
+    let mut sampler = Sampler::new(options, suppressed).unwrap();
     let found = sampler.distribution(logits, recent).unwrap();
 
     prop_assert!(found.is_sorted_by(|a, b| a.1 >= b.1), "the most probable first");
@@ -110,7 +110,7 @@ proptest! {
         let greedy = SamplingOptions { repeat_penalty: penalty, ..SamplingOptions::GREEDY };
         let one = SamplingOptions { top_k: 1, temperature, ..greedy.clone() };
         let [greedy, one] = [greedy, one].map(|options| {
-            Sampler::new(&options, &[], 3).unwrap().sample(&logits, &recent).unwrap()
+            Sampler::new(&options, &[]).unwrap().sample(&logits, &recent).unwrap()
         });
         prop_assert_eq!(greedy, one);
     }

@@ -12,7 +12,7 @@ const LIMITS: [f64; 7] = [10.83, 13.82, 16.27, 18.47, 20.52, 22.46, 24.32];
 
 fn check(name: &str, options: &SamplingOptions, logits: &[f32], recent: &[u32]) {
     let expected = definition::distribution(options, &[], logits, recent).unwrap();
-    let mut sampler = Sampler::new(options, &[], 0).unwrap();
+    let mut sampler = Sampler::new(options, &[]).unwrap();
     let mut counts = vec![0_u32; logits.len()];
     for _ in 0..DRAWS {
         counts[sampler.sample(logits, recent).unwrap().id as usize] += 1;

@@ -18,7 +18,7 @@ fn plain() -> SamplingOptions {
 }
 
 fn sampler(options: &SamplingOptions) -> Sampler {
-    Sampler::new(options, &[], 0).unwrap()
+    Sampler::new(options, &[]).unwrap()
 }
 
 /// The ids that options leave in question, the most probable first.

@@ -9,7 +9,7 @@ use crate::{plain, sampler};
 /// The logits as the sampler adjusts them, up to a constant: the first is set to what it was.
 fn adjusted(options: &SamplingOptions, suppressed: &[u32], logits: &[f32], recent: &[u32]) -> Vec<f32> {
     let mut found = vec![f32::NEG_INFINITY; logits.len()];
-    let mut sampler = Sampler::new(options, suppressed, 0).unwrap();
+    let mut sampler = Sampler::new(options, suppressed).unwrap();
     for (id, probability) in sampler.distribution(logits, recent).unwrap() {
         found[id as usize] = probability.ln();
     }
@@ -101,9 +101,8 @@ fn suppressed_tokens_and_those_with_a_bias_of_minus_infinity_never_come() {
 
 #[test]
 fn greedy_follows_bias_and_penalties() {
-    let choose = |options: SamplingOptions| {
-        Sampler::new(&options, &[4], 0).unwrap().sample(&LOGITS, &RECENT).unwrap().id
-    };
+    let choose =
+        |options: SamplingOptions| Sampler::new(&options, &[4]).unwrap().sample(&LOGITS, &RECENT).unwrap().id;
     assert_eq!(choose(SamplingOptions::GREEDY), 1);
     assert_eq!(choose(SamplingOptions { presence_penalty: 1.75, ..SamplingOptions::GREEDY }), 0);
     let logit_bias = BTreeMap::from([(2, 3.5)]);

@@ -11,7 +11,7 @@ pub enum HeaderError {
     Source(#[from] SourceError),
 
     /// The first four bytes are not `GGUF`.
-    #[error("not a GGUF file: it starts with {found:02x?}; `GGUF` was expected")]
+    #[error("this isn't a GGUF file (it starts with the bytes {found:02x?})")]
     NotGguf {
         /// The first bytes, up to four.
         found: Vec<u8>,
@@ -22,14 +22,14 @@ pub enum HeaderError {
     BigEndian,
 
     /// A version this reader does not know.
-    #[error("GGUF version {found} is not supported; 2 and 3 are")]
+    #[error("GGUF version {found} is not supported; versions 2 and 3 are")]
     UnsupportedVersion {
         /// The version in the file.
         found: u32,
     },
 
     /// The file ends inside its header.
-    #[error("the file ends inside its header: it has {len} bytes; at least {needed} are needed")]
+    #[error("the file is cut off inside its header: it has {len} bytes and needs at least {needed}")]
     Truncated {
         /// Length of the file.
         len: u64,
@@ -38,21 +38,21 @@ pub enum HeaderError {
     },
 
     /// The header is larger than any real one.
-    #[error("the header is longer than {limit} bytes")]
+    #[error("the header is larger than {limit} bytes")]
     TooLong {
         /// The largest header that is read.
         limit: u64,
     },
 
-    /// There is no memory for the header.
-    #[error("no memory for a header of {bytes} bytes")]
+    /// There is not enough memory for the header.
+    #[error("not enough memory for a header of {bytes} bytes")]
     OutOfMemory {
         /// Bytes that were needed.
         bytes: u64,
     },
 
     /// The number of metadata entries is negative or more than the file could hold.
-    #[error("the file announces {found} metadata entries; at most {limit} can fit")]
+    #[error("the header claims {found} metadata entries, but at most {limit} fit in the file")]
     EntryCount {
         /// The count in the file.
         found: i64,
@@ -61,7 +61,7 @@ pub enum HeaderError {
     },
 
     /// The number of tensors is negative or more than the file could hold.
-    #[error("the file announces {found} tensors; at most {limit} can fit")]
+    #[error("the header claims {found} tensors, but at most {limit} fit in the file")]
     TensorCount {
         /// The count in the file.
         found: i64,
@@ -70,7 +70,7 @@ pub enum HeaderError {
     },
 
     /// A string runs past the end of the file.
-    #[error("the string at byte {at} is {length} bytes long; {remaining} bytes remain")]
+    #[error("the string at byte {at} claims {length} bytes, but only {remaining} bytes are left")]
     StringTooLong {
         /// Where the string's length is written.
         at: u64,
@@ -81,7 +81,7 @@ pub enum HeaderError {
     },
 
     /// An array has more elements than the file could hold.
-    #[error("array `{key}` announces {count} elements; at most {limit} can fit")]
+    #[error("array `{key}` claims {count} elements, but at most {limit} fit in the file")]
     ArrayTooLong {
         /// The metadata key.
         key: String,
@@ -91,15 +91,15 @@ pub enum HeaderError {
         limit: u64,
     },
 
-    /// An array of arrays, which no reader accepts.
-    #[error("`{key}` is an array of arrays; arrays hold scalars or strings")]
+    /// An array of arrays, which GGUF does not allow.
+    #[error("`{key}` is an array of arrays, which GGUF does not allow")]
     NestedArray {
         /// The metadata key.
         key: String,
     },
 
     /// A value type with an unknown number.
-    #[error("`{key}` has value type {found}; 0 to 12 are known")]
+    #[error("`{key}` has the unknown value type {found} (expected 0 to 12)")]
     UnknownValueType {
         /// The metadata key.
         key: String,
@@ -129,14 +129,14 @@ pub enum HeaderError {
     },
 
     /// `general.alignment` is not a usable alignment.
-    #[error("`general.alignment` is {found}; a u32 power of two was expected")]
+    #[error("`general.alignment` is {found} (expected a power of two as u32)")]
     Alignment {
         /// The value, or its type when that is wrong.
         found: String,
     },
 
-    /// A tensor name that no reader has room for.
-    #[error("the tensor name at byte {at} is {length} bytes long; at most 63 are allowed")]
+    /// A tensor name that is longer than ggml allows.
+    #[error("the tensor name at byte {at} has {length} bytes (expected at most 63)")]
     TensorNameTooLong {
         /// Where the tensor's entry begins.
         at: u64,
@@ -159,7 +159,7 @@ pub enum HeaderError {
     },
 
     /// More dimensions than a tensor has.
-    #[error("tensor `{name}` has {found} dimensions; at most 4 are allowed")]
+    #[error("tensor `{name}` has {found} dimensions (expected at most 4)")]
     TooManyDimensions {
         /// The tensor.
         name: String,
@@ -168,7 +168,7 @@ pub enum HeaderError {
     },
 
     /// A dimension below zero.
-    #[error("tensor `{name}` has a dimension of {found}")]
+    #[error("tensor `{name}` has a negative dimension: {found}")]
     NegativeDimension {
         /// The tensor.
         name: String,
@@ -176,8 +176,8 @@ pub enum HeaderError {
         found: i64,
     },
 
-    /// A tensor with more values or bytes than can be counted.
-    #[error("tensor `{name}` of shape {shape} is too large to count")]
+    /// A tensor whose number of values or bytes does not fit in 64 bits.
+    #[error("tensor `{name}` with shape {shape} is too large")]
     TensorTooLarge {
         /// The tensor.
         name: String,
@@ -185,8 +185,8 @@ pub enum HeaderError {
         shape: String,
     },
 
-    /// A format number that stands for nothing.
-    #[error("tensor `{name}` has format {id}, which is unknown")]
+    /// An unknown format number.
+    #[error("tensor `{name}` has the unknown format {id}")]
     UnknownFormat {
         /// The tensor.
         name: String,
@@ -194,7 +194,7 @@ pub enum HeaderError {
         id: u32,
     },
 
-    /// A format that ggml once had and gave up.
+    /// A format that was removed from ggml.
     #[error("tensor `{name}` has format {id}, which was removed from ggml")]
     RemovedFormat {
         /// The tensor.
@@ -204,7 +204,7 @@ pub enum HeaderError {
     },
 
     /// A row that does not consist of whole blocks.
-    #[error("tensor `{name}` has rows of {row} values; {format} needs a multiple of {block}")]
+    #[error("tensor `{name}` has rows of {row} values, but {format} needs a multiple of {block}")]
     PartialBlock {
         /// The tensor.
         name: String,
@@ -228,7 +228,7 @@ pub enum HeaderError {
     },
 
     /// The data section would begin after the end of the file.
-    #[error("the data section begins at byte {start}; the file has {len}")]
+    #[error("the file is cut off: its data begins at byte {start}, but it has only {len} bytes")]
     DataStart {
         /// Where the data section begins.
         start: u64,
@@ -237,7 +237,9 @@ pub enum HeaderError {
     },
 
     /// A tensor that runs past the end of the file: most often a download that was cut off.
-    #[error("tensor `{name}` needs {bytes} bytes at offset {offset}; the data section has {available}")]
+    #[error(
+        "the file is cut off: tensor `{name}` needs {bytes} bytes at offset {offset}, but there are only {available} bytes of data"
+    )]
     TensorPastEnd {
         /// The tensor.
         name: String,
@@ -249,7 +251,7 @@ pub enum HeaderError {
         available: u64,
     },
 
-    /// Two tensors that claim the same bytes.
+    /// Two tensors that share bytes.
     #[error("tensors `{first}` and `{second}` overlap")]
     Overlap {
         /// The tensor that begins first.

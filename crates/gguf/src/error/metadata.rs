@@ -7,7 +7,7 @@ use crate::ValueType;
 #[non_exhaustive]
 pub enum MetadataError {
     /// A required key is not in the file.
-    #[error("metadata key `{key}` is missing; {expected} was expected")]
+    #[error("metadata key `{key}` is missing (expected {expected})")]
     Missing {
         /// The key.
         key: String,
@@ -16,7 +16,7 @@ pub enum MetadataError {
     },
 
     /// A key has a value of another type.
-    #[error("metadata key `{key}` is {found}; {expected} was expected")]
+    #[error("metadata key `{key}` is {found} (expected {expected})")]
     WrongType {
         /// The key.
         key: String,
@@ -27,7 +27,7 @@ pub enum MetadataError {
     },
 
     /// A number does not fit.
-    #[error("metadata key `{key}` is {found}; {expected} was expected")]
+    #[error("metadata key `{key}` is {found} (expected {expected})")]
     OutOfRange {
         /// The key.
         key: String,
@@ -45,7 +45,7 @@ pub enum MetadataError {
     },
 
     /// An array has the wrong number of elements.
-    #[error("metadata key `{key}` has {found} elements; {expected} were expected")]
+    #[error("metadata key `{key}` has {found} elements (expected {expected})")]
     WrongLength {
         /// The key.
         key: String,

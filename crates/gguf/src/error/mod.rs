@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a file or with the place it is read from.
+//! Errors of reading and writing GGUF files.
 //!
 //! Variants carry facts; advice belongs to the program that shows them. `code()` gives a short
 //! string that stays the same between versions, for callers that cannot match on a Rust enum.
@@ -17,7 +17,7 @@ pub use model::ModelError;
 pub use source::SourceError;
 pub use write::WriteError;
 
-/// An error with everything below it, in one line. The outer layer rarely names the cause.
+/// An error and its causes in one line, because the outer message rarely says what went wrong.
 pub fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

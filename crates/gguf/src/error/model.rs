@@ -7,7 +7,7 @@ use crate::{HeaderError, MetadataError, SourceError};
 #[non_exhaustive]
 pub enum ModelError {
     /// A file's header is unusable.
-    #[error("`{name}` is not a usable GGUF file")]
+    #[error("`{name}` can't be opened")]
     Header {
         /// The file.
         name: String,
@@ -24,7 +24,7 @@ pub enum ModelError {
     Metadata(#[from] MetadataError),
 
     /// A model in several files was opened with too few or too many of them.
-    #[error("the model is split into {expected} files; {found} were opened")]
+    #[error("the model has {expected} files, but {found} were given")]
     PartCount {
         /// Files given.
         found: u64,
@@ -33,7 +33,7 @@ pub enum ModelError {
     },
 
     /// The files of a split model are out of order, or belong to different models.
-    #[error("`{name}` is part {found} of its model; part {expected} was expected")]
+    #[error("`{name}` is part {found} of its model (expected part {expected})")]
     PartNumber {
         /// The file.
         name: String,
@@ -44,7 +44,7 @@ pub enum ModelError {
     },
 
     /// The files of a split model hold more or fewer tensors than the first announces.
-    #[error("the model's files hold {found} tensors; {expected} were expected")]
+    #[error("the model's files contain {found} tensors (expected {expected})")]
     PartTensors {
         /// Tensors found in all files.
         found: u64,
@@ -53,7 +53,7 @@ pub enum ModelError {
     },
 
     /// Two files of a split model hold a tensor of one name.
-    #[error("tensor `{name}` occurs in two files of the model")]
+    #[error("two files of the model contain tensor `{name}`")]
     DuplicateTensor {
         /// The tensor.
         name: String,

@@ -7,7 +7,7 @@ use std::ops::Range;
 #[non_exhaustive]
 pub enum SourceError {
     /// The caller asked for bytes that the source does not have.
-    #[error("bytes {}..{} were asked for; `{name}` has {len}", range.start, range.end)]
+    #[error("bytes {}..{} were requested, but `{name}` has {len} bytes", range.start, range.end)]
     OutOfRange {
         /// Where the bytes were to come from.
         name: String,
@@ -18,14 +18,14 @@ pub enum SourceError {
     },
 
     /// One read is larger than this machine can address or has room for.
-    #[error("{bytes} bytes were asked for in one read; this machine cannot hold them")]
+    #[error("a read of {bytes} bytes is too large for this machine")]
     TooLarge {
         /// Size of the read.
         bytes: u64,
     },
 
     /// The operating system could not open or read a file.
-    #[error("`{name}` cannot be read")]
+    #[error("`{name}` can't be read")]
     Io {
         /// The file.
         name: String,
@@ -34,7 +34,7 @@ pub enum SourceError {
     },
 
     /// The source ended before its announced length: it was truncated while open.
-    #[error("`{name}` ended at byte {found}; {expected} were expected")]
+    #[error("`{name}` ends at byte {found} (expected {expected}): it was cut off while it was open")]
     Truncated {
         /// Where the bytes came from.
         name: String,
@@ -45,7 +45,7 @@ pub enum SourceError {
     },
 
     /// A server answered with a status other than 206 Partial Content.
-    #[error("`{name}` answered with HTTP status {status}")]
+    #[error("`{name}` returned HTTP status {status}")]
     Status {
         /// The address.
         name: String,
@@ -54,14 +54,14 @@ pub enum SourceError {
     },
 
     /// A server sent the whole file although a part was asked for.
-    #[error("`{name}` ignores Range requests: it answered 200 instead of 206")]
+    #[error("the server of `{name}` does not support Range requests: it returned status 200 instead of 206")]
     RangeIgnored {
         /// The address.
         name: String,
     },
 
     /// A server's `Content-Range` is missing, unreadable, or not the range asked for.
-    #[error("`{name}` sent Content-Range `{found}`; `{expected}` was expected")]
+    #[error("`{name}` returned Content-Range `{found}` (expected `{expected}`)")]
     ContentRange {
         /// The address.
         name: String,
@@ -72,7 +72,7 @@ pub enum SourceError {
     },
 
     /// The file behind an address changed its length between two reads.
-    #[error("`{name}` changed while it was read: it had {expected} bytes and now has {found}")]
+    #[error("`{name}` changed while rullama was reading it: it had {expected} bytes and now has {found}")]
     Changed {
         /// The address.
         name: String,
@@ -83,7 +83,7 @@ pub enum SourceError {
     },
 
     /// The file behind an address became another one between two reads, though of the same length.
-    #[error("`{name}` changed while it was read: its {what} was {expected} and is now {found}")]
+    #[error("`{name}` changed while rullama was reading it: its {what} was {expected} and is now {found}")]
     Replaced {
         /// The address.
         name: String,
@@ -96,9 +96,7 @@ pub enum SourceError {
     },
 
     /// A server sends so little that a read would never end.
-    #[error(
-        "`{name}` is too slow: it sent {bytes} bytes in {seconds} seconds; at least {least} were expected"
-    )]
+    #[error("`{name}` is too slow: it sent {bytes} bytes in {seconds} seconds (expected at least {least})")]
     TooSlow {
         /// The address.
         name: String,
@@ -111,7 +109,7 @@ pub enum SourceError {
     },
 
     /// A connection failed, and so did every retry.
-    #[error("`{name}` could not be read in {attempts} attempts: {reason}")]
+    #[error("`{name}` can't be reached after {attempts} attempts: {reason}")]
     Connection {
         /// The address.
         name: String,
@@ -122,7 +120,7 @@ pub enum SourceError {
     },
 
     /// A source of another crate failed in its own way.
-    #[error("`{name}` cannot be read: {reason}")]
+    #[error("`{name}` can't be read: {reason}")]
     Other {
         /// Where the bytes were to come from.
         name: String,

@@ -5,25 +5,25 @@
 #[non_exhaustive]
 pub enum WriteError {
     /// The output refused the bytes.
-    #[error("the output cannot be written")]
+    #[error("the file can't be written")]
     Io(#[from] std::io::Error),
 
     /// An empty key, or one that was set before.
-    #[error("metadata key `{key}` is empty or was set before")]
+    #[error("metadata key `{key}` is empty or already set")]
     Key {
         /// The key.
         key: String,
     },
 
     /// An alignment that is not a power of two.
-    #[error("the alignment is {found}; a power of two was expected")]
+    #[error("the alignment is {found} (expected a power of two)")]
     Alignment {
         /// The alignment asked for.
         found: u32,
     },
 
     /// A tensor that no reader would accept.
-    #[error("tensor `{name}` cannot be written: {reason}")]
+    #[error("tensor `{name}` can't be written: {reason}")]
     Tensor {
         /// The tensor.
         name: String,
@@ -32,7 +32,7 @@ pub enum WriteError {
     },
 
     /// The data given for a tensor has another length than its shape and format need.
-    #[error("tensor `{name}` was given {found} bytes; it has {expected}")]
+    #[error("tensor `{name}` was given {found} bytes (expected {expected})")]
     WrongLength {
         /// The tensor.
         name: String,
@@ -43,7 +43,7 @@ pub enum WriteError {
     },
 
     /// More data than there are tensors.
-    #[error("data was given for {found} tensors; the header lists {expected}")]
+    #[error("data was given for {found} tensors, but the header lists {expected}")]
     TensorCount {
         /// Tensors written.
         found: usize,

@@ -9,13 +9,13 @@ use super::Format;
 #[non_exhaustive]
 pub enum UnknownFormat {
     /// The id once named a format, which ggml has since removed.
-    #[error("tensor type {id}: a format that ggml has removed; expected one in use")]
+    #[error("tensor type {id} was removed from ggml")]
     Removed {
         /// The id found.
         id: u32,
     },
     /// The id never named a format that this crate knows.
-    #[error("tensor type {id}: not a known ggml type; expected an id of at most {}", Format::LAST_ID)]
+    #[error("tensor type {id} is unknown (expected at most {})", Format::LAST_ID)]
     Unknown {
         /// The id found.
         id: u32,
@@ -41,7 +41,7 @@ impl UnknownFormat {
 
 /// A text that is not the name of a format.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("format `{name}`: not the name of a ggml type; expected one such as Q4_K or F16")]
+#[error("format `{name}` is unknown (expected a name such as Q4_K or F16)")]
 pub struct UnknownFormatName {
     /// The text found.
     pub name: String,
@@ -59,7 +59,7 @@ impl UnknownFormatName {
 #[non_exhaustive]
 pub enum FormatError {
     /// The bytes to decode are not a whole number of blocks.
-    #[error("decoding {format}: {found} bytes; expected a multiple of {block_bytes}")]
+    #[error("can't decode {format}: got {found} bytes (expected a multiple of {block_bytes})")]
     PartialBlock {
         /// The format asked for.
         format: Format,
@@ -69,7 +69,7 @@ pub enum FormatError {
         block_bytes: usize,
     },
     /// The values to encode are not a whole number of blocks.
-    #[error("encoding {format}: {found} values; expected a multiple of {block_len}")]
+    #[error("can't encode {format}: got {found} values (expected a multiple of {block_len})")]
     PartialBlockOfValues {
         /// The format asked for.
         format: Format,
@@ -79,7 +79,7 @@ pub enum FormatError {
         block_len: usize,
     },
     /// The blocks hold another number of values than the caller has room for.
-    #[error("decoding {format}: room for {found} values; expected room for {expected}")]
+    #[error("can't decode {format}: the output has room for {found} values (expected {expected})")]
     WrongValueCount {
         /// The format asked for.
         format: Format,
@@ -89,7 +89,7 @@ pub enum FormatError {
         expected: usize,
     },
     /// The values need another number of bytes than the caller has room for.
-    #[error("encoding {format}: room for {found} bytes; expected room for {expected}")]
+    #[error("can't encode {format}: the output has room for {found} bytes (expected {expected})")]
     WrongByteCount {
         /// The format asked for.
         format: Format,
@@ -99,7 +99,7 @@ pub enum FormatError {
         expected: usize,
     },
     /// The format can be read but not written.
-    #[error("encoding {format}: this format is only decoded; expected one of {}", Encodable)]
+    #[error("can't encode {format}: rullama only reads this format (it writes {})", Encodable)]
     CannotEncode {
         /// The format asked for.
         format: Format,

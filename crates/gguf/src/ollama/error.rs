@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum StoreError {
     /// Not a model name.
-    #[error("`{name}` is not a model name: its {part} is `{found}`")]
+    #[error("`{name}` is not a valid model name{}", which_part(name, part, found))]
     InvalidName {
         /// The name as given.
         name: String,
@@ -18,14 +18,14 @@ pub enum StoreError {
     },
 
     /// There is no store at all.
-    #[error("there is no Ollama store at `{}`", root.display())]
+    #[error("no Ollama models found: `{}` does not exist", root.display())]
     NoStore {
         /// Where it was looked for.
         root: PathBuf,
     },
 
     /// The store has no such model.
-    #[error("model `{name}` is not in the Ollama store: `{}` does not exist", manifest.display())]
+    #[error("model `{name}` not found: `{}` does not exist", manifest.display())]
     ModelNotFound {
         /// The model.
         name: String,
@@ -34,8 +34,17 @@ pub enum StoreError {
     },
 
     /// The operating system could not read a file.
-    #[error("`{}` cannot be read", path.display())]
+    #[error("`{}` can't be read", path.display())]
     Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+
+    /// The operating system could not delete a file.
+    #[error("`{}` can't be deleted", path.display())]
+    Delete {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
@@ -52,7 +61,7 @@ pub enum StoreError {
     },
 
     /// A blob that the manifest names is missing.
-    #[error("the {layer} blob of `{name}` is missing: `{}` does not exist", path.display())]
+    #[error("model `{name}` is incomplete: its {layer} file `{}` does not exist", path.display())]
     MissingBlob {
         /// The model.
         name: String,
@@ -63,7 +72,7 @@ pub enum StoreError {
     },
 
     /// A blob has another size than its manifest says: most often a download that was cut off.
-    #[error("`{}` has {found} bytes; the manifest of `{name}` says {expected}", path.display())]
+    #[error("model `{name}` is incomplete: `{}` has {found} of {expected} bytes", path.display())]
     WrongSize {
         /// The model.
         name: String,
@@ -76,7 +85,7 @@ pub enum StoreError {
     },
 
     /// A blob's content is not what its name promises.
-    #[error("`{}` has digest {found}, which is not the one it is named after", path.display())]
+    #[error("`{}` is damaged: its digest is {found}", path.display())]
     WrongDigest {
         /// The blob.
         path: PathBuf,
@@ -85,7 +94,7 @@ pub enum StoreError {
     },
 
     /// A model without a GGUF layer.
-    #[error("model `{name}` has no GGUF weights: its format is `{format}`")]
+    #[error("model `{name}` has no GGUF file: its format is `{format}`")]
     NoWeights {
         /// The model.
         name: String,
@@ -94,13 +103,18 @@ pub enum StoreError {
     },
 
     /// A model that runs on someone else's machine.
-    #[error("model `{name}` runs on `{host}` and has no local weights")]
+    #[error("model `{name}` runs on `{host}` and has no files on this machine")]
     Remote {
         /// The model.
         name: String,
         /// Where it runs.
         host: String,
     },
+}
+
+/// The invalid part of a name, unless it is the whole name.
+fn which_part(name: &str, part: &str, found: &str) -> String {
+    if name == found { String::new() } else { format!(": its {part} can't be `{found}`") }
 }
 
 impl StoreError {
@@ -110,7 +124,7 @@ impl StoreError {
             Self::InvalidName { .. } => "store.name",
             Self::NoStore { .. } => "store.missing",
             Self::ModelNotFound { .. } => "model.not_found",
-            Self::Io { .. } => "store.io",
+            Self::Io { .. } | Self::Delete { .. } => "store.io",
             Self::Damaged { .. } | Self::WrongDigest { .. } => "store.damaged",
             Self::MissingBlob { .. } => "store.missing_blob",
             Self::WrongSize { .. } => "store.wrong_size",

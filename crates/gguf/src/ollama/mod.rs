@@ -13,16 +13,18 @@
 //! # Ok::<(), rullama_gguf::ollama::StoreError>(())
 //! ```
 //!
-//! Nothing is written: the store belongs to Ollama.
+//! The store belongs to Ollama. Nothing in it is changed but by [`Store::remove`].
 
 mod digest;
 mod error;
 mod manifest;
 mod name;
+mod remove;
 mod store;
 
 pub use digest::Digest;
 pub use error::StoreError;
 pub use manifest::{Config, Layer, LayerKind, Manifest};
 pub use name::Name;
+pub use remove::Removal;
 pub use store::{Blob, BrokenModel, Listing, Store, StoredModel, Summary};

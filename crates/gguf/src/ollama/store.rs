@@ -217,7 +217,7 @@ impl Store {
     }
 
     /// The name as the store spells it: case does not count when a model is looked up.
-    fn spelled(&self, name: &Name) -> Result<Name, StoreError> {
+    pub(super) fn spelled(&self, name: &Name) -> Result<Name, StoreError> {
         if !self.root.is_dir() {
             return Err(StoreError::NoStore { root: self.root.clone() });
         }
@@ -233,15 +233,15 @@ impl Store {
         })
     }
 
-    fn manifests(&self) -> PathBuf {
+    pub(super) fn manifests(&self) -> PathBuf {
         self.root.join("manifests")
     }
 
-    fn manifest_path(&self, name: &Name) -> PathBuf {
+    pub(super) fn manifest_path(&self, name: &Name) -> PathBuf {
         self.manifests().join(name.manifest_path())
     }
 
-    fn manifest(&self, name: &Name) -> Result<(Manifest, Digest), StoreError> {
+    pub(super) fn manifest(&self, name: &Name) -> Result<(Manifest, Digest), StoreError> {
         let path = self.manifest_path(name);
         let bytes = read_small(&path)?;
         Ok((parse(&path, &bytes)?, Digest::of(&bytes)))
@@ -271,7 +271,7 @@ impl Store {
     fn text(&self, name: &Name, layer: &Layer, what: &str) -> Result<String, StoreError> {
         let path = self.blob(name, layer, what)?.path;
         String::from_utf8(read_small(&path)?)
-            .map_err(|_| StoreError::Damaged { path, reason: "it is not UTF-8".to_owned() })
+            .map_err(|_| StoreError::Damaged { path, reason: "it is not UTF-8 text".to_owned() })
     }
 
     fn json<T: DeserializeOwned>(&self, name: &Name, layer: &Layer, what: &str) -> Result<T, StoreError> {
@@ -281,7 +281,7 @@ impl Store {
 }
 
 /// The names of what is in a folder, sorted; none if there is no such folder.
-fn children(folder: &Path) -> Result<Vec<String>, StoreError> {
+pub(super) fn children(folder: &Path) -> Result<Vec<String>, StoreError> {
     let io = |source| StoreError::Io { path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -302,7 +302,7 @@ fn children(folder: &Path) -> Result<Vec<String>, StoreError> {
 }
 
 /// Reads a file that has no reason to be large.
-fn read_small(path: &Path) -> Result<Vec<u8>, StoreError> {
+pub(super) fn read_small(path: &Path) -> Result<Vec<u8>, StoreError> {
     let io = |source| StoreError::Io { path: path.to_owned(), source };
     let mut bytes = Vec::new();
     fs::File::open(path).map_err(io)?.take(LARGEST_TEXT + 1).read_to_end(&mut bytes).map_err(io)?;

@@ -32,8 +32,8 @@ pub struct HttpLimits {
     pub first_pause: Duration,
     /// The time in which [`least_bytes`](Self::least_bytes) must arrive.
     pub window: Duration,
-    /// The fewest bytes that must arrive in each window of a read, unless the read ends before. Time between requests
-    /// does not count.
+    /// The fewest bytes that must arrive in each window of a read, unless the read ends before. The pauses after
+    /// connections that broke count as well.
     pub least_bytes: u64,
 }
 
@@ -77,32 +77,39 @@ pub struct HttpSource {
 /// What an answer says of the file's version.
 #[derive(Debug, Default)]
 struct Version {
-    /// Only strong tags: weak ones say nothing of bytes.
-    etag: Option<String>,
+    /// A strong tag: it changes with every byte.
+    strong: Option<String>,
+    /// A weak tag: two versions may share it.
+    weak: Option<String>,
     modified: Option<String>,
 }
 
 impl Version {
     fn of(response: &Response) -> Self {
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        Self {
-            etag: text(header::ETAG).filter(|etag| !etag.starts_with("W/")).map(str::to_owned),
-            modified: text(header::LAST_MODIFIED).map(str::to_owned),
-        }
+        let tag = |weak| text(header::ETAG).filter(|etag| etag.starts_with("W/") == weak).map(str::to_owned);
+        Self { strong: tag(false), weak: tag(true), modified: text(header::LAST_MODIFIED).map(str::to_owned) }
     }
 
-    /// What differs, and its two values. Dates count only where there are no tags: mirrors have their own.
+    /// What differs, and its two values, by the best evidence that both answers have. Dates count only without strong
+    /// tags, because mirrors have their own dates. Weak tags count only where no answer has anything better.
     fn difference(&self, now: &Self) -> Option<(&'static str, String, String)> {
-        let (what, before, now) = match (&self.etag, &now.etag, &self.modified, &now.modified) {
-            (Some(before), Some(now), ..) => ("ETag", before, now),
-            (_, _, Some(before), Some(now)) => ("date", before, now),
-            _ => return None,
+        let undated = self.modified.is_none() && now.modified.is_none();
+        let (what, before, now) = if let (Some(before), Some(now)) = (&self.strong, &now.strong) {
+            ("ETag", before, now)
+        } else if let (Some(before), Some(now)) = (&self.modified, &now.modified) {
+            ("date", before, now)
+        } else if let (Some(before), Some(now), true) = (&self.weak, &now.weak, undated) {
+            ("ETag", before, now)
+        } else {
+            return None;
         };
         (before != now).then(|| (what, before.clone(), now.clone()))
     }
 }
 
-/// How much arrived in how much time while one read waited for its server.
+/// How much arrived in how much time while one read waited for its server, pauses before new attempts included: a server
+/// that closes the connection after each byte is as slow as one that sends a byte and waits.
 #[derive(Debug, Default)]
 struct Pace {
     spent: Duration,
@@ -138,7 +145,7 @@ impl HttpSource {
         let url = url.into();
         let client = client().map_err(|error| SourceError::Other {
             name: url.clone(),
-            reason: format!("the HTTP client cannot be set up: {}", error_chain(&error)),
+            reason: format!("the HTTP client can't be set up: {}", error_chain(&error)),
         })?;
         let mut source = Self { url, client, len: 0, version: Version::default(), limits };
         (source.len, source.version) = source.length().await?;
@@ -212,10 +219,18 @@ impl HttpSource {
             match self.read_into(&mut bytes, rest, count, &mut pace).await {
                 Ok(()) => {}
                 Err(failure) => {
-                    if bytes.len() > before {
-                        retries = Retries::new(self);
+                    if bytes.len() == before {
+                        // Attempts without a single byte are limited by their number.
+                        retries.pause(failure).await?;
+                        continue;
                     }
+                    retries = Retries::new(self);
+                    let since = Instant::now();
                     retries.pause(failure).await?;
+                    pace.add(self, since.elapsed(), 0).or_else(|failure| match failure {
+                        Failure::Final(error) => Err(error),
+                        Failure::Passing(_) => Ok(()),
+                    })?;
                 }
             }
         }

@@ -222,9 +222,16 @@ fn a_file_that_was_replaced_is_noticed() {
         let error = open(&url).await.unwrap().read(0..10).await.unwrap_err();
         assert!(matches!(&error, SourceError::Replaced { what: "date", .. }), "{error}");
 
-        // Weak tags say nothing of bytes, and a server need not send what it sent before.
-        let weak = [Answer::With("ETag: W/\"one\""), Answer::With("ETag: W/\"two\""), Answer::Right];
+        // A weak tag counts where there is nothing better, as with our own server for a file given by its path.
+        let weak = [Answer::With("ETag: W/\"one\""), Answer::With("ETag: W/\"two\"")];
         let (url, _) = serve(file.clone(), weak.to_vec()).await;
+        let error = open(&url).await.unwrap().read(0..10).await.unwrap_err();
+        assert!(matches!(&error, SourceError::Replaced { what: "ETag", .. }), "{error}");
+        // Beside a date it does not, and a server need not send what it sent before.
+        let dated = |tag| Answer::With(tag);
+        let one = "ETag: W/\"one\"\r\nLast-Modified: Mon, 02 Nov 2026 08:00:00 GMT";
+        let two = "ETag: W/\"two\"\r\nLast-Modified: Mon, 02 Nov 2026 08:00:00 GMT";
+        let (url, _) = serve(file.clone(), vec![dated(one), dated(two), Answer::Right]).await;
         let source = open(&url).await.unwrap();
         source.read(0..10).await.unwrap();
         source.read(10..20).await.unwrap();
@@ -251,5 +258,22 @@ fn a_server_that_trickles_is_given_up() {
             "{error}"
         );
         assert_eq!(asked.borrow().len(), 2);
+    });
+}
+
+/// A server that closes the connection after each byte costs a pause for each, and that time counts.
+#[test]
+fn a_server_that_breaks_off_after_each_byte_is_given_up() {
+    run(async || {
+        // Twenty pauses fill the window. There is no other limit: each attempt brings a byte.
+        let limits = HttpLimits::default().first_pause(Duration::from_millis(5));
+        let limits = limits.at_least(1000, Duration::from_millis(100));
+        let answers = [vec![Answer::Right], vec![Answer::Break(1); 900]].concat();
+        let (url, asked) = serve(vec![7; 100_000], answers).await;
+        let source = HttpSource::open_with(&url, limits).await.unwrap();
+        let error = source.read(0..900).await.unwrap_err();
+        assert_eq!(error.code(), "source.too_slow");
+        let requests = asked.borrow().len();
+        assert!((2..=22).contains(&requests), "{requests} requests");
     });
 }

@@ -56,6 +56,11 @@ impl Pipelines {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many were made.
+    pub(crate) fn len(&self) -> usize {
+        self.made().len()
+    }
+
     /// The bind group of a step, bound once for all dispatches.
     pub(crate) fn step_group(&self, gpu: &Gpu, step: &wgpu::Buffer) -> wgpu::BindGroup {
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {

@@ -5,7 +5,7 @@ use rullama_graph::{Attended, Graph, Node, Op, Rows, SoftRows, Value, Weight, We
 
 use super::{Count, Dispatch, Lowering, RopeKey, Slot};
 use crate::{
-    CacheFormat, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
+    CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     params::{
         AttendParams, CombineParams, CopyParams, ElementwiseParams, EmbedParams, PlainLinearParams,
         RmsNormParams, RopeParams, RouteParams, StoreKvParams,

@@ -265,13 +265,13 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rullama_reference::{Caches, KvFormat, Step, Weights, run};
+    use rullama_reference::{CacheFormat, Caches, Step, Weights, run};
 
     /// What the reference computes for all positions of a case.
     fn reference(case: &Case) -> Vec<f32> {
         let graph = (case.graph)();
         let weights = Weights::new(std::rc::Rc::new(pollster::block_on(model())), 1 << 30);
-        let mut caches = Caches::new(&graph, KvFormat::F16);
+        let mut caches = Caches::new(&graph, CacheFormat::F16);
         let ids: Vec<u32> = (0..case.tokens()).map(token).collect();
         let step = Step::tokens(&ids);
         pollster::block_on(run(&graph, &weights, &mut caches, &step, &mut ())).unwrap().into_values()

@@ -105,7 +105,7 @@ impl fmt::Display for Fallback {
             Self::NoMatrices { failed } => ("matrix units are not used", failed),
             Self::NoSubgroups { failed } => ("subgroups are not used", failed),
             Self::Unfused { failed } => ("operations are not fused", failed),
-            Self::ChoosingOnHost { failed } => ("tokens are chosen by the host", failed),
+            Self::ChoosingOnHost { failed } => ("tokens are chosen on the CPU", failed),
         };
         f.write_str(what)?;
         failed.iter().enumerate().try_for_each(|(index, result)| {

@@ -11,7 +11,7 @@ use crate::{
     options::decode_shape,
     readback::{Readback, SharedReadback},
     rows::RowTable,
-    run::{BufferCopy, Choice, Conversation, Ending, Run, SharedRun, write_table},
+    run::{BufferCopy, Choice, Conversation, Ending, Run, write_table},
     sample::{self, Sampling},
 };
 
@@ -22,10 +22,28 @@ const AHEAD: usize = 4;
 const CHOICE_BYTES: u64 = 16;
 
 impl GpuState {
-    /// Reads `ids` and chooses a token after them, and one after another, up to `most`, while steps are in flight
-    /// already for those that [`next_token`](Self::next_token) has not asked for.
+    /// Reads `ids`, at most one step of them, and gives no output. If it fails or is dropped, nothing was read. The
+    /// conversation keeps its slot until a reply [begins](Self::begin) or [ends](Self::end).
+    pub async fn read(&mut self, ids: &[u32]) -> Result<(), GpuError> {
+        self.shared.borrow().conversation(self.id).pinned = true;
+        let before = self.len();
+        let (slot, first_logits) = self.read_step(ids, None).await?;
+        // Waits for the step: a prompt that is cancelled should not leave the GPU busy for long, and other conversations may
+        // want a step in between.
+        let read = Unfinished { state: self, before };
+        let (words, buffer) = first_logits.step.words(&read.state.model.gpu, first_logits.at).await?;
+        read.finish();
+        self.shared.borrow().spare.extend(buffer);
+        let tokens = self.len();
+        self.check_finite(bytemuck::cast_slice(&words), slot, tokens).inspect_err(|_| {
+            self.shared.borrow().conversation(self.id).len = before as u32;
+        })
+    }
+
+    /// Reads `ids`, at most one step of them, and chooses a token after them, and one after another, up to `most`.
+    /// Steps for tokens that [`next_token`](Self::next_token) has not asked for yet are already in flight.
     ///
-    /// `history` is what was read before, with `ids` at its end: penalties look back on it.
+    /// `history` holds all tokens read, with `ids` at its end: penalties look back on it.
     pub async fn begin(
         &mut self,
         ids: &[u32],
@@ -33,15 +51,22 @@ impl GpuState {
         history: &[u32],
         most: usize,
     ) -> Result<(), GpuError> {
-        self.end();
+        // Discards the steps of an earlier reply that are still in flight.
+        self.shared.borrow().conversation(self.id).end();
         let before = self.len();
-        let pinned = Pinned::new(self);
         let result = self.read_and_choose(ids, sampling, history, most).await;
-        drop(pinned);
         if result.is_err() && !matches!(result, Err(GpuError::Evicted)) {
             self.truncate(before);
         }
+        self.unpin();
         result
+    }
+
+    /// Lets other conversations have the slot, should they need it.
+    pub(super) fn unpin(&self) {
+        let mut run = self.shared.borrow();
+        run.conversation(self.id).pinned = false;
+        run.wake();
     }
 
     async fn read_and_choose(
@@ -52,37 +77,22 @@ impl GpuState {
         most: usize,
     ) -> Result<(), GpuError> {
         let model = &*self.model;
-        {
-            let (_turn, slot) = self.turn().await?;
-            let bytes = sample::most_bytes(model.vocabulary, model.options.context);
-            let (begun, outcome) = {
-                let mut run = self.shared.borrow();
-                let chooser = &mut run.choosers[slot as usize];
-                let begin = || chooser.begin(&model.gpu, &model.pipelines, sampling, history);
-                model.gpu.allocate("the choice of tokens", bytes, begin)
-            };
-            outcome.known().await?;
-            begun?;
-        }
-        let at_once = self.rows_at_once();
-        let rest = ids.len().saturating_sub(1) / at_once * at_once;
-        let (first, last) = ids.split_at(rest);
-        for ids in first.chunks(at_once) {
-            let (slot, choice) = self.read(ids, None).await?;
-            let tokens = self.len();
-            // One chunk after another: a reply that is dropped should not leave the GPU busy for long, and others may want
-            // a step in between.
-            let (words, buffer) = choice.step.words(&model.gpu, choice.at).await?;
-            self.shared.borrow().spare.extend(buffer);
-            self.check_finite(bytemuck::cast_slice(&words), slot, tokens)?;
-        }
-        self.read(last, Some(most.saturating_sub(1))).await?;
-        let _turn = self.shared.turn.lock().await;
+        let (_turn, slot) = self.turn().await?;
+        let bytes = sample::most_bytes(model.vocabulary, model.options.context);
+        let (begun, outcome) = {
+            let mut run = self.shared.borrow();
+            let chooser = &mut run.choosers[slot as usize];
+            let begin = || chooser.begin(&model.gpu, &model.pipelines, sampling, history);
+            model.gpu.allocate("the choice of tokens", bytes, begin)
+        };
+        outcome.known().await?;
+        begun?;
+        self.read_in_turn(ids, Some(most.saturating_sub(1)), slot).await?;
         self.run_ahead().await
     }
 
     /// Reads `ids` in one step. With `wanted`, a token is chosen after them, and as many more may be.
-    async fn read(&self, ids: &[u32], wanted: Option<usize>) -> Result<(u32, Choice), GpuError> {
+    async fn read_step(&self, ids: &[u32], wanted: Option<usize>) -> Result<(u32, Choice), GpuError> {
         let (_turn, slot) = self.turn().await?;
         let choice = self.read_in_turn(ids, wanted, slot).await?;
         Ok((slot, choice))
@@ -259,23 +269,20 @@ fn decoded_together(run: &mut Run, asking: u64, context: u32) -> Option<Vec<u64>
     Some(together.collect())
 }
 
-/// Keeps a conversation's slot while its prompt is read, also where that is given up halfway.
-struct Pinned {
-    shared: Rc<SharedRun>,
-    id: u64,
+/// A step whose end is awaited. If nobody waits for it any more, nothing was read.
+struct Unfinished<'s> {
+    state: &'s GpuState,
+    before: usize,
 }
 
-impl Pinned {
-    fn new(state: &GpuState) -> Self {
-        state.shared.borrow().conversation(state.id).pinned = true;
-        Self { shared: state.shared.clone(), id: state.id }
+impl Unfinished<'_> {
+    fn finish(self) {
+        std::mem::forget(self);
     }
 }
 
-impl Drop for Pinned {
+impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        let mut run = self.shared.borrow();
-        run.conversation(self.id).pinned = false;
-        run.wake();
+        self.state.shared.borrow().conversation(self.state.id).len = self.before as u32;
     }
 }

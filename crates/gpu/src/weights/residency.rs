@@ -38,7 +38,7 @@ impl fmt::Display for Residency {
 
 /// A name that no residency has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no residency; there are gpu, rows and paged")]
+#[error("residency `{0}` does not exist (expected gpu, rows or paged)")]
 pub struct UnknownResidency(String);
 
 impl FromStr for Residency {

@@ -15,7 +15,7 @@ use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{MemorySource, Model};
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions, Sampling};
 use rullama_graph::Graph;
-use rullama_reference::{Caches, KvFormat, Step, Weights, run};
+use rullama_reference::{CacheFormat, Caches, Step, Weights, run};
 
 /// Every model of the test data.
 pub(crate) const MODELS: [&str; 7] = [
@@ -146,7 +146,13 @@ pub(crate) fn read(state: &mut GpuState, ids: &[u32], size: usize) -> Vec<f32> {
 /// The likeliest tokens after `ids`, chosen on the GPU while steps are under way for those after them.
 pub(crate) fn generated(state: &mut GpuState, ids: &[u32], count: usize) -> Vec<u32> {
     pollster::block_on(async {
-        state.begin(ids, &Sampling::GREEDY, ids, count).await.unwrap();
+        // The last step, which has at least one token, is read by `begin`.
+        let rows = state.rows_at_once();
+        let (before, last) = ids.split_at((ids.len() - 1) / rows * rows);
+        for ids in before.chunks(rows) {
+            state.read(ids).await.unwrap();
+        }
+        state.begin(last, &Sampling::GREEDY, ids, count).await.unwrap();
         let mut tokens = Vec::new();
         for _ in 0..count {
             tokens.push(state.next_token().await.unwrap());
@@ -163,7 +169,7 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    pub(crate) fn new(model: &Rc<Model>, graph: Graph, cache: KvFormat) -> Self {
+    pub(crate) fn new(model: &Rc<Model>, graph: Graph, cache: CacheFormat) -> Self {
         let caches = Caches::new(&graph, cache);
         Self { graph, weights: Weights::new(model.clone(), 1 << 30), caches }
     }

@@ -8,10 +8,9 @@ use crate::common::{self, Lent};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Dialect, GpuOptions, KernelSpec,
+    CacheFormat, CacheLayout as _, Dialect, GpuOptions, KernelSpec,
     attention::{
-        CacheFormat, NO_WEIGHT, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads,
-        query_heads_grid,
+        NO_WEIGHT, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid,
     },
     lab::{Lab, Step},
     params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},

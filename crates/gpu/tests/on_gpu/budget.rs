@@ -47,7 +47,7 @@ fn the_largest_context_that_fits_is_told() {
         let (budget, bound, largest, text) = refused(&gpu, &model, &options(4096).memory(memory));
         assert_eq!((budget, &bound), (all, &Bound::Memory { allowed: memory }));
         let largest = largest.unwrap();
-        assert!(text.contains("at a context of 4096") && text.contains("(weights "), "{text}");
+        assert!(text.contains("with a context of 4096") && text.contains("(weights "), "{text}");
         assert!(text.ends_with(&format!("a context of {largest} fits")), "{text}");
         assert!(largest < 4096);
         load(&gpu, &model, &options(largest).memory(memory)).unwrap();

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use crate::common::{Reference, apart, gpu, graph, load, open, step};
 use rullama_gemma::Outputs;
 use rullama_gpu::{CacheFormat, GpuModel, GpuOptions, ModelOptions};
-use rullama_reference::KvFormat;
 
 /// Tokens of the vocabulary of every test model.
 const VOCABULARY: usize = 2048;
@@ -40,7 +39,7 @@ fn check(name: &str, few: usize) {
     let gpu = gpu(&GpuOptions::default());
     let model = open(name);
     let all = graph(&model, Outputs::All);
-    let expected = Reference::new(&model, all.clone(), KvFormat::F32).step(&prompt());
+    let expected = Reference::new(&model, all.clone(), CacheFormat::F32).step(&prompt());
     let fused = load(&gpu, &model, all.clone(), &options());
     let last = load(&gpu, &model, graph(&model, Outputs::Last), &options());
     cut(&format!("{name}, fused"), &fused, &steps(few), &expected);

@@ -8,7 +8,6 @@ use crate::common::{Reference, apart, argmax, generated, gpu, graph, load, open,
 use rullama_gemma::Outputs;
 use rullama_gguf::Model;
 use rullama_gpu::{CacheFormat, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Sampling};
-use rullama_reference::KvFormat;
 use rullama_synth::{Mix, SynthOptions};
 use safetensors::SafeTensors;
 use serde_json::Value;
@@ -162,7 +161,7 @@ fn continues(place: &str, golden: &Golden, model: &Rc<GpuModel>, first: &[f32]) 
 fn greedy_tokens(place: &str, model: &Rc<Model>, loaded: &Rc<GpuModel>) {
     const COUNT: usize = 64;
     let ids = [2, 610, 483, 716];
-    let mut reference = Reference::new(model, graph(model, Outputs::Last), KvFormat::F32);
+    let mut reference = Reference::new(model, graph(model, Outputs::Last), CacheFormat::F32);
     let mut next = ids.to_vec();
     let mut expected: Vec<u32> = Vec::new();
     while expected.len() < COUNT {
@@ -217,7 +216,7 @@ fn every_size() {
         let options = SynthOptions { mix: Mix::Q4_K_M, vocabulary: Some(512), ..SynthOptions::default() };
         let model = common::from_bytes(name, rullama_synth::tiny(name, &options).unwrap());
         let ids: Vec<u32> = (0..80).map(|index| 5 + index * 37 % 500).collect();
-        let mut reference = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32);
+        let mut reference = Reference::new(&model, graph(&model, Outputs::All), CacheFormat::F32);
         let mut state = loaded(&gpu, &model, Outputs::All, CacheFormat::F32).state().unwrap();
         let mut next = ids.clone();
         let mut found = read(&mut state, &next[..9], 9);
@@ -255,9 +254,9 @@ fn caches_are_rounded_as_the_references() {
     let ids = &prompt()[..60];
     // It has layers of both kinds, and some that read the caches of others.
     let model = open("tiny-e2b-Q4_K_M");
-    let exact = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32).step(ids);
-    for (cache, format) in [(CacheFormat::F16, KvFormat::F16), (CacheFormat::Q8, KvFormat::Q8)] {
-        let expected = Reference::new(&model, graph(&model, Outputs::All), format).step(ids);
+    let exact = Reference::new(&model, graph(&model, Outputs::All), CacheFormat::F32).step(ids);
+    for cache in [CacheFormat::F16, CacheFormat::Q8] {
+        let expected = Reference::new(&model, graph(&model, Outputs::All), cache).step(ids);
         let mut state = loaded(&gpu, &model, Outputs::All, cache).state().unwrap();
         let mut found = read(&mut state, &ids[..48], 32);
         found.extend(read(&mut state, &ids[48..], 1));
@@ -281,7 +280,7 @@ fn the_floor_of_webgpu_is_enough() {
         for &name in models {
             let model = open(name);
             let ids = &prompt()[..40];
-            let expected = Reference::new(&model, graph(&model, Outputs::All), KvFormat::F32).step(ids);
+            let expected = Reference::new(&model, graph(&model, Outputs::All), CacheFormat::F32).step(ids);
             let all = loaded(&gpu, &model, Outputs::All, CacheFormat::F32);
             let mut state = all.state().unwrap();
             let mut found = read(&mut state, &ids[..23], 23);

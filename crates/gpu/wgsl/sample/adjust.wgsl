@@ -30,13 +30,10 @@ fn adjust(first: u32, lane: u32) {
 }
 
 fn biased(logit: u32, bias: u32) -> u32 {
-    let size = logit & 0x7fffffffu;
-    // What is not a number must come to light, even that of a token nobody wants.
-    if size > 0x7f800000u { return logit; }
-    if bias == 0xff800000u { return bias; }
-    // An infinite logit is a certainty that no finite bias changes.
-    if size == 0x7f800000u { return logit; }
-    return bitcast<u32>(bitcast<f32>(logit) + bitcast<f32>(bias));
+    // A logit that is not finite must be found, even that of a suppressed token.
+    if (logit & 0x7f800000u) == 0x7f800000u { return logit; }
+    if bias == 0xff800000u { return SUPPRESSED; }
+    return within_range(bitcast<u32>(bitcast<f32>(logit) + bitcast<f32>(bias)));
 }
 
 fn penalised(bits: u32, count: u32) -> u32 {
@@ -45,5 +42,10 @@ fn penalised(bits: u32, count: u32) -> u32 {
     var repeated = logit / params.repeat;
     // Dividing a number below zero would make the token more likely.
     if logit <= 0.0 { repeated = logit * params.repeat; }
-    return bitcast<u32>(repeated - (f32(count) * params.frequency + params.presence));
+    return within_range(bitcast<u32>(repeated - (f32(count) * params.frequency + params.presence)));
+}
+
+/// A finite logit that a bias or a penalty took beyond all numbers becomes the largest of its sign: the model is sound.
+fn within_range(bits: u32) -> u32 {
+    return select(bits, bits - 1u, (bits & 0x7fffffffu) == 0x7f800000u);
 }

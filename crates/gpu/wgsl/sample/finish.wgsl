@@ -33,9 +33,9 @@ fn next_word(random: ptr<function, vec4<u32>>) -> u32 {
 
 /// Hands the token to the next step and remembers it. `largest` is the largest key. For one lane alone.
 fn finish(token: u32, largest: u32) {
-    if largest == NOT_A_NUMBER || largest <= IMPOSSIBLE {
+    if largest == NOT_FINITE || largest <= IMPOSSIBLE {
         state.token = 0u;
-        state.status = select(2u, 1u, largest == NOT_A_NUMBER);
+        state.status = select(2u, 1u, largest == NOT_FINITE);
         tokens[params.slot] = 0u;
         return;
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{MemorySource, Model};
 use rullama_graph::Graph;
-use rullama_reference::{Caches, KvFormat, Weights};
+use rullama_reference::{CacheFormat, Caches, Weights};
 
 pub(crate) fn testdata(path: &str) -> String {
     format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR"))
@@ -46,7 +46,7 @@ impl Loaded {
         values
     }
 
-    pub(crate) fn caches(&self, format: KvFormat) -> Caches {
+    pub(crate) fn caches(&self, format: CacheFormat) -> Caches {
         Caches::new(&self.graph(Outputs::All), format)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::common::{Loaded, argmax, testdata};
 use rullama_gemma::Outputs;
-use rullama_reference::{KvFormat, Matrix, Step, Watch, run};
+use rullama_reference::{CacheFormat, Matrix, Step, Watch, run};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 
@@ -46,11 +46,11 @@ fn check(file: &str, references_of: &str, full: Option<&str>) {
         .map(|name| tensors(&std::fs::read(testdata(&format!("text/{name}.logits.safetensors"))).unwrap()));
     for prompt in references(references_of) {
         let place = format!("{file}, prompt `{}`", prompt.name);
-        let exact = all_logits(&model, &prompt, KvFormat::F32);
+        let exact = all_logits(&model, &prompt, CacheFormat::F32);
         compare_rows(&place, &prompt, &exact, LOGITS, MARGIN);
         // Experts that change places with others change logits by more than rounding does.
         if !file.contains("moe") {
-            let rounded = all_logits(&model, &prompt, KvFormat::F16);
+            let rounded = all_logits(&model, &prompt, CacheFormat::F16);
             compare_rows(&format!("{place}, f16 cache"), &prompt, &rounded, ROUNDED_LOGITS, ROUNDED_MARGIN);
         }
         let expected =
@@ -62,7 +62,7 @@ fn check(file: &str, references_of: &str, full: Option<&str>) {
     }
 }
 
-fn all_logits(model: &Loaded, prompt: &Prompt, cache: KvFormat) -> Matrix {
+fn all_logits(model: &Loaded, prompt: &Prompt, cache: CacheFormat) -> Matrix {
     let graph = model.graph(Outputs::All);
     let step = Step::tokens(&prompt.ids);
     let logits =
@@ -93,7 +93,7 @@ fn compare_rows(place: &str, prompt: &Prompt, logits: &Matrix, allowed: f32, mar
 /// are the logits of the first steps where the reference has them.
 fn continues(model: &Loaded, prompt: &Prompt, place: &str, first_logits: Option<&[f32]>) {
     let graph = model.graph(Outputs::Last);
-    let mut caches = model.caches(KvFormat::F32);
+    let mut caches = model.caches(CacheFormat::F32);
     let mut next = prompt.ids.clone();
     for (index, (&expected, &margin)) in prompt.hf_greedy.iter().zip(&prompt.hf_greedy_margins).enumerate() {
         if margin <= MARGIN {
@@ -186,7 +186,7 @@ fn check_values(model: &str) {
     let golden = tensors(&std::fs::read(testdata(&format!("text/{model}.acts.safetensors"))).unwrap());
     let ids = &references(model)[0].ids[..24];
     let graph = loaded.graph(Outputs::All);
-    let mut caches = loaded.caches(KvFormat::F32);
+    let mut caches = loaded.caches(CacheFormat::F32);
     let mut trace = Trace::default();
     pollster::block_on(run(&graph, &loaded.weights, &mut caches, &Step::tokens(ids), &mut trace)).unwrap();
     let mut compared = 0;

@@ -4,7 +4,7 @@ use crate::common::{Loaded, argmax};
 use rullama_gemma::Outputs;
 use rullama_gguf::{Format, Writer};
 use rullama_graph::{Builder, CacheInfo, Graph, WeightInfo};
-use rullama_reference::{Caches, KvFormat, Matrix, ReferenceError, Row, Sequence, Step, Watch, run};
+use rullama_reference::{CacheFormat, Caches, Matrix, ReferenceError, Row, Sequence, Step, Watch, run};
 
 const MODELS: [&str; 4] = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
 
@@ -22,7 +22,7 @@ fn the_last_row_alone_is_the_last_row_of_all() {
     for name in MODELS {
         let model = Loaded::open(name);
         let (last, all) = (model.graph(Outputs::Last), model.graph(Outputs::All));
-        let mut caches = (model.caches(KvFormat::F32), model.caches(KvFormat::F32));
+        let mut caches = (model.caches(CacheFormat::F32), model.caches(CacheFormat::F32));
         // Twice, so that what the shorter graph left in the caches is looked at as well.
         for ids in [&prompt()[..], &[700, 701, 702]] {
             let last = step(&model, &last, &mut caches.0, ids);
@@ -38,9 +38,9 @@ fn steps_of_any_size_give_the_same_logits() {
         let model = Loaded::open(name);
         let graph = model.graph(Outputs::Last);
         let prompt = prompt();
-        let whole = step(&model, &graph, &mut model.caches(KvFormat::F32), &prompt);
+        let whole = step(&model, &graph, &mut model.caches(CacheFormat::F32), &prompt);
         for size in [1, 7, 32] {
-            let mut caches = model.caches(KvFormat::F32);
+            let mut caches = model.caches(CacheFormat::F32);
             let mut logits = Matrix::default();
             for ids in prompt.chunks(size) {
                 logits = step(&model, &graph, &mut caches, ids);
@@ -56,7 +56,7 @@ fn a_cache_that_was_set_back_continues_as_if_nothing_had_followed() {
     let model = Loaded::open("tiny-e2b-Q4_K_M");
     let graph = model.graph(Outputs::Last);
     let prompt = prompt();
-    let mut caches = model.caches(KvFormat::F16);
+    let mut caches = model.caches(CacheFormat::F16);
     step(&model, &graph, &mut caches, &prompt[..100]);
     let expected = step(&model, &graph, &mut caches.clone(), &prompt[100..]);
     step(&model, &graph, &mut caches, &[5, 6, 7, 8]);
@@ -71,8 +71,8 @@ fn rounded_caches_stay_close() {
         let graph = model.graph(Outputs::Last);
         // A text the model knows, on which its choices are clear.
         let ids = [2, 610, 483, 716, 312, 601, 1711, 311, 931, 466];
-        let exact = step(&model, &graph, &mut model.caches(KvFormat::F32), &ids);
-        for (format, allowed) in [(KvFormat::F16, 0.2), (KvFormat::Q8, 1.5)] {
+        let exact = step(&model, &graph, &mut model.caches(CacheFormat::F32), &ids);
+        for (format, allowed) in [(CacheFormat::F16, 0.2), (CacheFormat::Q8, 1.5)] {
             let rounded = step(&model, &graph, &mut model.caches(format), &ids);
             assert_ne!(exact, rounded, "{name}: {format:?} changes nothing");
             let apart =
@@ -92,12 +92,12 @@ fn a_soft_row_that_is_an_embedding_acts_like_its_token() {
     let width = 256;
     let row: Vec<f32> =
         table[700 * width..][..width].iter().map(|value| value * (width as f32).sqrt()).collect();
-    let expected = step(&model, &graph, &mut model.caches(KvFormat::F32), &[2, 700, 701]);
+    let expected = step(&model, &graph, &mut model.caches(CacheFormat::F32), &[2, 700, 701]);
     let soft = Step::sequence(Sequence {
         rows: vec![Row::Token(2), Row::Soft(&row), Row::Token(701)],
         spans: Vec::new(),
     });
-    let mut caches = model.caches(KvFormat::F32);
+    let mut caches = model.caches(CacheFormat::F32);
     assert!(
         pollster::block_on(run(&graph, &model.weights, &mut caches, &soft, &mut ())).unwrap() == expected
     );
@@ -107,7 +107,7 @@ fn a_soft_row_that_is_an_embedding_acts_like_its_token() {
 fn bad_steps_are_refused_and_leave_the_caches_alone() {
     let model = Loaded::open("micro-e2b-Q8_0");
     let graph = model.graph(Outputs::Last);
-    let mut caches = model.caches(KvFormat::F32);
+    let mut caches = model.caches(CacheFormat::F32);
     step(&model, &graph, &mut caches, &[2, 3]);
     let mut refuse = |step: Step<'_>| {
         let error = pollster::block_on(run(&graph, &model.weights, &mut caches, &step, &mut ())).unwrap_err();
@@ -132,8 +132,8 @@ fn weights_may_be_streamed() {
     let held = Loaded::open("tiny-moe-Q4_K_M");
     let streamed = Loaded::with_memory("tiny-moe-Q4_K_M", 0);
     let graph = held.graph(Outputs::Last);
-    let expected = step(&held, &graph, &mut held.caches(KvFormat::F32), &prompt()[..40]);
-    assert!(step(&streamed, &graph, &mut held.caches(KvFormat::F32), &prompt()[..40]) == expected);
+    let expected = step(&held, &graph, &mut held.caches(CacheFormat::F32), &prompt()[..40]);
+    assert!(step(&streamed, &graph, &mut held.caches(CacheFormat::F32), &prompt()[..40]) == expected);
 }
 
 /// A model's file written again with some tensors replaced by others.
@@ -183,8 +183,8 @@ fn split_experts_are_the_fused_ones() {
         }
     });
     let ids = &prompt()[..40];
-    let expected = step(&fused, &fused.graph(Outputs::Last), &mut fused.caches(KvFormat::F32), ids);
-    assert!(step(&split, &split.graph(Outputs::Last), &mut split.caches(KvFormat::F32), ids) == expected);
+    let expected = step(&fused, &fused.graph(Outputs::Last), &mut fused.caches(CacheFormat::F32), ids);
+    assert!(step(&split, &split.graph(Outputs::Last), &mut split.caches(CacheFormat::F32), ids) == expected);
 }
 
 /// Some formats keep a factor for a whole matrix in a tensor beside it.
@@ -205,8 +205,14 @@ fn a_factor_beside_a_matrix_is_applied() {
         let mut seen = Seen { name: "layer1.attn_out", value: Matrix::default() };
         let graph = model.graph(Outputs::All);
         let step = Step::tokens(&[2, 610, 483]);
-        pollster::block_on(run(&graph, &model.weights, &mut model.caches(KvFormat::F32), &step, &mut seen))
-            .unwrap();
+        pollster::block_on(run(
+            &graph,
+            &model.weights,
+            &mut model.caches(CacheFormat::F32),
+            &step,
+            &mut seen,
+        ))
+        .unwrap();
         seen.value
     };
     let plain = output(&plain);
@@ -239,7 +245,7 @@ fn weights_that_are_no_numbers_are_noticed() {
         vec![(name.to_owned(), dims.to_vec(), bytes)]
     });
     let graph = broken.graph(Outputs::Last);
-    let mut caches = broken.caches(KvFormat::F32);
+    let mut caches = broken.caches(CacheFormat::F32);
     let result =
         pollster::block_on(run(&graph, &broken.weights, &mut caches, &Step::tokens(&[2, 3]), &mut ()));
     let error = result.unwrap_err();
@@ -265,7 +271,7 @@ fn a_step_that_there_is_no_memory_for_is_refused() {
         k.store_kv(k, builder.cache(cache));
     }
     let graph = builder.finish(x.last_row());
-    let mut caches = Caches::new(&graph, KvFormat::F32);
+    let mut caches = Caches::new(&graph, CacheFormat::F32);
     // 128 GiB of keys and values for each token.
     let ids = vec![5; 2048];
     let step = Step::tokens(&ids);

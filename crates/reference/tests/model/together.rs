@@ -1,7 +1,7 @@
 //! Several conversations in one step, each as if it were alone.
 
 use rullama_gemma::Outputs;
-use rullama_reference::{Caches, KvFormat, Sequence, Step, run, run_together};
+use rullama_reference::{CacheFormat, Caches, Sequence, Step, run, run_together};
 
 use crate::common::{Loaded, argmax};
 
@@ -20,7 +20,7 @@ fn prompts() -> Vec<Vec<u32>> {
 /// Greedy tokens of one conversation alone.
 fn alone(model: &Loaded, prompt: &[u32], count: usize) -> Vec<u32> {
     let graph = model.graph(Outputs::Last);
-    let mut caches = model.caches(KvFormat::F16);
+    let mut caches = model.caches(CacheFormat::F16);
     let mut ids = prompt.to_vec();
     let mut tokens = Vec::new();
     for _ in 0..count {
@@ -50,7 +50,7 @@ fn conversations_get_the_tokens_they_get_alone() {
     for name in MODELS {
         let model = Loaded::open(name);
         let prompts = prompts();
-        let mut caches: Vec<Caches> = prompts.iter().map(|_| model.caches(KvFormat::F16)).collect();
+        let mut caches: Vec<Caches> = prompts.iter().map(|_| model.caches(CacheFormat::F16)).collect();
         let mut ids = prompts.clone();
         let mut found = vec![Vec::new(); prompts.len()];
         for _ in 0..COUNT {
@@ -69,7 +69,7 @@ fn one_conversation_is_set_back_while_others_go_on() {
     let model = Loaded::open("tiny-e2b-Q4_K_M");
     let prompts = prompts();
     let pair = [prompts[4].clone(), prompts[1].clone()];
-    let mut caches: Vec<Caches> = pair.iter().map(|_| model.caches(KvFormat::F16)).collect();
+    let mut caches: Vec<Caches> = pair.iter().map(|_| model.caches(CacheFormat::F16)).collect();
     let first = step_together(&model, &mut caches, &pair);
     let ids: Vec<Vec<u32>> = first.iter().map(|&token| vec![token]).collect();
     let second = step_together(&model, &mut caches, &ids);
@@ -87,7 +87,7 @@ fn one_conversation_is_set_back_while_others_go_on() {
 fn a_step_without_a_token_of_each_is_refused() {
     let model = Loaded::open("micro-e2b-Q8_0");
     let graph = model.graph(Outputs::Last);
-    let mut both = [model.caches(KvFormat::F32), model.caches(KvFormat::F32)];
+    let mut both = [model.caches(CacheFormat::F32), model.caches(CacheFormat::F32)];
     for sequences in [vec![Sequence::tokens(&[2])], vec![Sequence::tokens(&[2]), Sequence::default()]] {
         let step = Step { sequences, inputs: Vec::new() };
         let mut caches: Vec<&mut Caches> = both.iter_mut().collect();

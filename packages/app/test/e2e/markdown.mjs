@@ -23,6 +23,12 @@ def strength(wavelength):
 
 > Rayleigh found this in 1871.
 
+The strength is \\(I \\propto \\lambda^{-4}\\,\\text{W}\\):
+
+$$
+\\frac{I_1}{I_2} = \\left(\\frac{\\lambda_2}{\\lambda_1}\\right)^4
+$$
+
 See [an article](https://example.org/rayleigh). <script>window.hacked = 1</script> <img src="https://example.org/x.png" onerror="window.hacked = 2"> [click](javascript:window.hacked=3) ![picture](https://example.org/p.png)`;
 
 export async function markdown(checks, app) {
@@ -43,15 +49,27 @@ export async function markdown(checks, app) {
     equal(await page.evaluate(() => window.hacked), undefined, "hacked");
     equal(await page.locator(".markdown img, .markdown script").count(), 0, "foreign elements");
     const links = await page.$$eval(".markdown a", (all) => all.map(({ href, rel }) => [href, rel]));
-    // The address in the tag that is shown as text can be followed like any other; nothing follows it by itself.
+    // The address in the tag, which is shown as text, is a link that the user may follow.
     const expected = ["rayleigh", "x.png", "p.png"].map((name) => [`https://example.org/${name}`, "noopener noreferrer nofollow"]);
     equal(links, expected, "links");
     equal(await page.locator(".markdown ol > li > ul > li").count(), 2, "nested items");
     equal(await page.locator("details.thought[open]").count(), 0, "open thoughts");
   });
 
+  await checks.check("formulas are drawn with KaTeX's own fonts, and code is highlighted", async () => {
+    await page.waitForSelector(".markdown .maths.display .katex-display");
+    await page.waitForSelector(".code-block .hljs-keyword");
+    equal(await page.locator(".markdown .maths .katex").count(), 2, "formulas");
+    equal(await page.locator(".markdown .tex").count(), 0, "formulas shown as TeX");
+    const fonts = await page.evaluate(async () => {
+      await document.fonts.ready;
+      return [...document.fonts].filter(({ family, status }) => family.includes("KaTeX") && status === "loaded").length;
+    });
+    assert(fonts > 0, "the fonts of KaTeX are not loaded");
+  });
+
   await checks.check("code is copied by its button", async () => {
-    // It says so for a moment only, which is not to be missed.
+    // The button says so for two seconds only.
     await Promise.all([page.waitForSelector(".copy >> text=Copied"), page.click(".code-block .copy")]);
     const text = await page.evaluate(() => navigator.clipboard.readText());
     assert(text === "def strength(wavelength):\n    return 1 / wavelength ** 4", text);

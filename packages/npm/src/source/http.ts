@@ -22,12 +22,10 @@ export interface HttpOptions {
   firstPause?: number;
   /** A connection that is silent for so many milliseconds counts as broken. */
   silence?: number;
-  /** The fewest bytes that must arrive in each window of a read. Time between requests does not count. */
+  /** The fewest bytes that must arrive in each window of a read. Pauses between its requests count, too. */
   leastBytes?: number;
   /** Milliseconds of such a window. */
   window?: number;
-  /** What tells the time in milliseconds, for tests. */
-  now?: () => number;
   /** The largest file that is read whole from a server that ignores ranges. */
   largestWhole?: number;
 }
@@ -58,25 +56,34 @@ export async function httpSource(url: string, options: HttpOptions = {}): Promis
   return source;
 }
 
-/** What a server says of a file's version. Weak tags say nothing of bytes. */
+/** What a server says of a file's version. */
 interface Version {
-  etag?: string;
+  /** A strong tag: it changes with every byte. */
+  strong?: string;
+  /** A weak tag: two versions may share it. */
+  weak?: string;
   modified?: string;
 }
 
 function versionOf(headers: Headers): Version {
   const etag = headers.get("etag");
   const modified = headers.get("last-modified");
-  return { ...(etag && isStrong(etag) ? { etag } : {}), ...(modified ? { modified } : {}) };
+  return { ...(etag ? (isStrong(etag) ? { strong: etag } : { weak: etag }) : {}), ...(modified ? { modified } : {}) };
 }
 
-/** How two answers show that the file became another one. Dates count only where there are no tags: mirrors have their own. */
+/**
+ * How two answers show that the file was replaced: by the best evidence that both have. Dates count only without strong tags, because
+ * mirrors have their own dates. Weak tags count only where no answer has anything better.
+ */
 function difference(first: Version | undefined, now: Version): string | undefined {
-  if (first?.etag && now.etag) {
-    return first.etag === now.etag ? undefined : `its ETag was ${first.etag} and is now ${now.etag}`;
+  const other = (what: string, before: string, after: string) => (before === after ? undefined : `its ${what} was ${before} and is now ${after}`);
+  if (first?.strong && now.strong) {
+    return other("ETag", first.strong, now.strong);
   }
-  const dated = first?.modified && now.modified && first.modified !== now.modified;
-  return dated ? `its date was ${first.modified} and is now ${now.modified}` : undefined;
+  if (first?.modified && now.modified) {
+    return other("date", first.modified, now.modified);
+  }
+  return first?.weak && now.weak && !first.modified && !now.modified ? other("ETag", first.weak, now.weak) : undefined;
 }
 
 /** What trying again may mend. */
@@ -190,10 +197,14 @@ class Server {
       try {
         await this.#readInto(filling, offset, total, pace);
       } catch (error) {
-        if (filling.done > before) {
+        const progress = filling.done > before;
+        if (progress) {
           retries = new Retries(this.#url, this.#options);
         }
         await retries.pause(error);
+        if (!progress) {
+          pace.start();
+        }
       }
     }
     return filling.bytes;
@@ -205,7 +216,6 @@ class Server {
     const first = offset + done;
     const last = offset + bytes.byteLength - 1;
     const watch = this.#watch();
-    pace.start();
     try {
       const response = await this.#request("GET", watch, { range: `bytes=${first}-${last}` });
       const expected = `bytes ${first}-${last}/${total}`;
@@ -324,8 +334,8 @@ class Server {
   }
 
   #pace(): Pace {
-    const { leastBytes = LEAST_BYTES, window = WINDOW, now = () => performance.now() } = this.#options;
-    return new Pace(leastBytes, window, now);
+    const { leastBytes = LEAST_BYTES, window = WINDOW, silence = SILENCE } = this.#options;
+    return new Pace(leastBytes, window, silence);
   }
 
   /** Gives up on a server that was found to be too slow. */

@@ -43,34 +43,42 @@ export async function discard(response: { body: ReadableStream<Uint8Array> | nul
 }
 
 /**
- * How much arrives in how much time while one read waits for its server, over several requests if connections break. In each
- * window of time a least number of bytes must arrive, so that no server can keep a read waiting forever.
+ * How fast a server sends during one read or download, over all its requests. In each window of time a minimum number of bytes must
+ * arrive, so that no server can keep a read waiting forever. The pauses before new attempts count as well: a server that closes the
+ * connection after each byte is as slow as one that sends a byte and waits.
  */
 export class Pace {
   readonly #least: number;
   readonly #window: number;
-  readonly #now: () => number;
-  #since: number;
+  readonly #longestGap: number;
+  #since = performance.now();
   #spent = 0;
   #bytes = 0;
 
-  constructor(least: number, window: number, now: () => number) {
+  /**
+   * At least `least` bytes must arrive in each `window`, in milliseconds. A request that is silent for `silence` milliseconds is ended, so
+   * a gap of more than twice that means that the machine slept or the page was frozen: such a gap does not count.
+   */
+  constructor(least: number, window: number, silence: number) {
     this.#least = least;
     this.#window = window;
-    this.#now = now;
-    this.#since = now();
+    this.#longestGap = 2 * silence;
   }
 
-  /** A request begins: the time before it does not count. */
+  /**
+   * Starts the clock again: the time since the last call does not count. Used for time that is not the server's fault, and for attempts
+   * without a single byte, which are limited by their number.
+   */
   start(): void {
-    this.#since = this.#now();
+    this.#since = performance.now();
   }
 
-  /** Counts bytes that arrived. Once a window is over in which too few did, says so. */
+  /** Counts bytes that arrived. At the end of a window in which too few arrived, returns a sentence that says so. */
   add(bytes: number): string | undefined {
-    const now = this.#now();
-    this.#spent += now - this.#since;
+    const now = performance.now();
+    const gap = now - this.#since;
     this.#since = now;
+    this.#spent += gap > this.#longestGap ? 0 : gap;
     this.#bytes += bytes;
     if (this.#spent < this.#window) {
       return undefined;

@@ -17,6 +17,7 @@ export type StoreErrorCode =
   | "source.out_of_range"
   | "source.range_ignored"
   | "source.status"
+  | "source.too_slow"
   | "option.wrong_type"
   | "internal"
   | "cancelled";

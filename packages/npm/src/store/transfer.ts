@@ -5,7 +5,7 @@
 // last one written, so nothing is fetched twice but what the browser had buffered and dropped; after a crash, at most
 // the last second is.
 
-import { Watch } from "../source/wire.js";
+import { Pace, Watch } from "../source/wire.js";
 import { blockDigest } from "./blocks.js";
 import { StoreError, cancelled, hasCode, quota } from "./error.js";
 import type { FileWriter, StoreFiles } from "./files.js";
@@ -28,11 +28,15 @@ export interface TransferPolicy {
   longestDelay: number;
   /** A connection that gives nothing for this long, not even an answer, counts as broken. */
   stall: number;
+  /** The fewest bytes that must arrive in each window. Pauses between requests count, time for writing to the disk does not. */
+  leastBytes: number;
+  /** Milliseconds of such a window. */
+  window: number;
   /** Longest time between two records. */
   checkpoint: number;
 }
 
-export const PATIENT: TransferPolicy = { retries: 6, delay: 500, longestDelay: 15_000, stall: 60_000, checkpoint: 1000 };
+export const PATIENT: TransferPolicy = { retries: 6, delay: 500, longestDelay: 15_000, stall: 60_000, leastBytes: 64 << 10, window: 60_000, checkpoint: 1000 };
 
 export interface TransferJob {
   files: StoreFiles;
@@ -76,6 +80,7 @@ class Transfer {
   readonly #writer: FileWriter;
   readonly #record: StoreRecord;
   readonly #meter: ProgressMeter;
+  readonly #pace: Pace;
   /** What there is of the block that is not full yet. */
   readonly #block: Uint8Array;
   #hasher = new Sha256();
@@ -90,6 +95,7 @@ class Transfer {
     this.#writer = writer;
     this.#record = job.record;
     this.#meter = new ProgressMeter("download", job.record.name, job.onProgress);
+    this.#pace = new Pace(job.policy.leastBytes, job.policy.window, job.policy.stall);
     this.#block = new Uint8Array(blockBytes(job.record));
     this.#promised = job.expected.sha256 ?? job.record.sha256;
   }
@@ -105,6 +111,7 @@ class Transfer {
 
   async fetchAll(): Promise<void> {
     const { policy, signal } = this.#job;
+    this.#pace.start();
     for (let fruitless = 0; !this.#whole(); ) {
       const before = this.#record.stored;
       try {
@@ -113,9 +120,14 @@ class Transfer {
         // A record that cannot be written (a full disk) must not hide why the transfer stopped.
         await this.#checkpoint().catch(() => {});
         if (!(error instanceof Interrupted)) throw error;
-        fruitless = this.#record.stored > before ? 1 : fruitless + 1;
+        const progress = this.#record.stored > before;
+        // A server could send one byte before each failure, and be asked again forever.
+        const slow = progress ? this.#pace.add(0) : undefined;
+        if (slow) throw this.#tooSlow(slow);
+        fruitless = progress ? 1 : fruitless + 1;
         if (fruitless > policy.retries) throw this.#noRanges ? this.#cannotResume(error) : error;
         await sleep(error.wait ?? backOff(policy, fruitless), signal);
+        if (!progress) this.#pace.start();
       }
     }
   }
@@ -235,7 +247,11 @@ class Transfer {
       for (;;) {
         const { done, value } = await watch.race(reader.read());
         if (done) break;
+        const slow = this.#pace.add(value.length);
         await this.#append(value);
+        if (slow && !this.#whole()) throw this.#tooSlow(slow);
+        // Writing to the disk is not the server's time.
+        this.#pace.start();
         watch.alive();
       }
     } catch (cause) {
@@ -287,6 +303,11 @@ class Transfer {
       const needed = (record.bytes ?? record.stored + bytes.length) - record.stored;
       throw quota(record.name, needed, free, { cause: error, ...(kept === undefined ? {} : { kept }) });
     }
+  }
+
+  #tooSlow(how: string): StoreError {
+    const { name } = this.#record;
+    return new StoreError("source.too_slow", `the server of \`${name}\` is too slow: ${how}`, { file: name });
   }
 
   #cannotResume(cause: Interrupted): StoreError {

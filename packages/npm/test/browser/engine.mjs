@@ -102,6 +102,27 @@ export const tests = [
       await assert.fails(() => examine({ context: 1 }), "option.unknown");
     },
   }),
+  pageTest({
+    title: "a page that is loaded again chooses other seeds",
+    browsers: FIREFOX,
+    gpu: [],
+    loads: 2,
+    async body({ Engine }) {
+      const engine = await Engine.load("/models/micro-e2b-Q8_0.gguf", { context: 64, selfTest: false });
+      const seeds = [];
+      for (const from of [engine, engine.session()]) {
+        seeds.push((await from.generate("Hello", { temperature: 1, maxTokens: 1, ignoreEos: true }).result()).seed);
+      }
+      await engine.unload();
+      return seeds;
+    },
+    check(loads) {
+      const seeds = loads.flat();
+      if (seeds.length !== 4 || new Set(seeds).size !== 4 || !seeds.every((seed) => Number.isSafeInteger(seed))) {
+        throw new Error(`the seeds of two loads are ${JSON.stringify(loads)}`);
+      }
+    },
+  }),
   golden(
     "E2B in a worker, after a self-test with subgroups, gives the golden tokens",
     { browsers: CHROMIUM, model: "micro-e2b-Q8_0", selfTest: true },

@@ -9,11 +9,12 @@ import { serve } from "./server.mjs";
 
 /**
  * @param {object} test as the runner wants it (title, browsers, gpu, quick), and besides:
- *   `body`, or none where the page brings `globalThis.testBody`; `path` of the page; `prepare()` on this side; `check(value, requests)`
- *   of what the body gave and what the server was asked; `expected`, the complaints on the console that are no failure; `folders()`,
+ *   `body`, or none where the page brings `globalThis.testBody`; `path` of the page; `prepare()` on this side; `loads`, how often the page
+ *   is loaded and the body runs; `check(value, requests)` of what the body gave, or with `loads` of the list of what it gave each time, and
+ *   of what the server was asked; `expected`, the complaints on the console that are no failure; `folders()`,
  *   more folders for the server, by name
  */
-export function pageTest({ body, path = "/", prepare, check, expected, folders, ...test }) {
+export function pageTest({ body, path = "/", prepare, loads, check, expected, folders, ...test }) {
   const run = async ({ browser, shared: { server } }) => {
     const context = await browser.newContext();
     const page = await context.newPage();
@@ -29,11 +30,18 @@ export function pageTest({ body, path = "/", prepare, check, expected, folders, 
       await page.goto(server.origin + path);
       server.requests.length = 0;
       const given = { browser: browser.name, origin: server.origin, ...(await prepare?.(browser.name)) };
-      const { value, problem } = await page.evaluate(runBody, [body ? text(body) : null, given]);
-      if (problem || errors.length > 0) {
-        throw new Error([problem, ...errors].filter(Boolean).join("\n"));
+      const values = [];
+      for (let load = 0; load < (loads ?? 1); load++) {
+        if (load > 0) {
+          await page.reload();
+        }
+        const { value, problem } = await page.evaluate(runBody, [body ? text(body) : null, given]);
+        if (problem || errors.length > 0) {
+          throw new Error([problem, ...errors].filter(Boolean).join("\n"));
+        }
+        values.push(value);
       }
-      await check?.(value, server.requests);
+      await check?.(loads ? values : values[0], server.requests);
     } finally {
       await context.close();
     }

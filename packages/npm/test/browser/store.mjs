@@ -4,6 +4,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { SOON } from "../../../../xtask/browser/page.mjs";
 import { TestServer } from "./store-server.mjs";
 
 const MEBIBYTE = 1024 * 1024;
@@ -299,13 +300,13 @@ const steps = {
 /** Opens the page in a tab and waits for the store. */
 async function openPage(tab, server, { stay = false } = {}) {
   if (!stay) await tab.goto(`${server.origin}/`);
-  await tab.evaluate(async () => {
-    for (let i = 0; i < 200 && !window.store; i++) {
+  await tab.evaluate(async (soon) => {
+    for (let waited = 0; waited < soon && !window.store; waited += 50) {
       if (window.failed) throw new Error(window.failed);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     if (!window.store) throw new Error("the store did not open");
-  });
+  }, SOON);
   return tab;
 }
 

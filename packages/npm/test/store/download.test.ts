@@ -5,7 +5,7 @@ import { quota } from "../../src/store/error.js";
 import { MemoryFiles } from "./memory-files.js";
 import type { StoreProgress } from "../../src/store/progress.js";
 import { FakeServer, digest, noise } from "./fake-server.js";
-import { PART, URL_1, failure, makeStore } from "./tools.js";
+import { PART, URL_1, failure, makeStore, withFakeClock } from "./tools.js";
 
 const FILE = "model.gguf.file";
 const PART_FILE = "model.gguf.part";
@@ -86,6 +86,60 @@ describe("a download", () => {
     expect((await store.list())[0]!.complete).toBe(true);
     const source = await store.source("model.gguf");
     expect(await source.read(5, 10)).toEqual(CONTENT.slice(5, 15));
+  });
+});
+
+describe("a server that trickles", () => {
+  // One block holds the whole file: computing digests takes real time, in which the fake clock would run on.
+  const LARGE_PART = 1 << 20;
+
+  /** Sends one byte a second, and breaks off after `each` bytes. */
+  function trickle(each: number): FakeServer {
+    const server = new FakeServer(CONTENT);
+    server.chunk = 1;
+    server.breaksAlways = each;
+    server.onChunk = () => new Promise((resolve) => setTimeout(resolve, 1000));
+    return server;
+  }
+
+  test.each([Infinity, 5, 1])("is given up, with a break after every %d bytes, and the download can be resumed", async (each) => {
+    const server = trickle(each);
+    const { store, files } = makeStore(server, { partBytes: LARGE_PART, policy: {} });
+    const { result: error, seconds } = await withFakeClock(() => failure(store.download(URL_1)));
+    expect(error.code).toBe("source.too_slow");
+    expect(error.message).toMatch(/`model.gguf` is too slow: it sent \d+ bytes in 6\d seconds; at least 65536 were expected/);
+    expect(error.details.file).toBe("model.gguf");
+    expect(seconds).toBeLessThan(90);
+    const { sent } = server;
+    expect(sent).toBeGreaterThan(30);
+    expect((await store.list())[0]).toMatchObject({ complete: false, storedBytes: sent });
+
+    server.onChunk = undefined;
+    server.breaksAlways = Infinity;
+    server.chunk = 1000;
+    expect((await store.download(URL_1)).sha256).toBe(digest(CONTENT));
+    expect(files.contents.get(FILE)).toEqual(CONTENT);
+    expect(server.sent).toBe(CONTENT.length);
+  });
+
+  test("pays for the pauses that its breaks cost, even if it sends its byte at once", async () => {
+    const server = trickle(1);
+    server.onChunk = undefined;
+    const { store } = makeStore(server, { partBytes: LARGE_PART, policy: { delay: 500 } });
+    const { result: error, seconds } = await withFakeClock(() => failure(store.download(URL_1)));
+    expect(error.code).toBe("source.too_slow");
+    expect(seconds).toBeLessThan(90);
+  });
+
+  test("is not one that is fast enough, nor one that was away for longer than a window", async () => {
+    const server = new FakeServer(CONTENT);
+    server.onChunk = () => new Promise((resolve) => setTimeout(resolve, 1000));
+    // Attempts without a byte, with pauses of 4, 8 and 16 seconds: they are limited by their number, not by time.
+    server.breaks = [3000, 0, 0, 0];
+    const { store } = makeStore(server, { partBytes: LARGE_PART, policy: { delay: 2000, longestDelay: 30_000, leastBytes: 5000, window: 10_000 } });
+    const { result } = await withFakeClock(() => store.download(URL_1));
+    expect(result.sha256).toBe(digest(CONTENT));
+    expect(server.requests.length).toBe(5);
   });
 });
 

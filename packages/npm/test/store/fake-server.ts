@@ -9,6 +9,8 @@ export class FakeServer {
   ignoresRanges = false;
   /** Breaks the connection after so many bytes of the next answers, one entry each. */
   breaks: number[] = [];
+  /** Breaks the connection after so many bytes of all other answers. */
+  breaksAlways = Infinity;
   /** Statuses to answer with before serving. */
   statuses: number[] = [];
   /** Sends no Content-Length and no Content-Range. */
@@ -54,7 +56,7 @@ export class FakeServer {
   };
 
   #body(start: number, end: number, signal: AbortSignal | null | undefined): ReadableStream<Uint8Array> {
-    const breakAfter = this.breaks.shift() ?? Infinity;
+    const breakAfter = this.breaks.shift() ?? this.breaksAlways;
     const content = this.bytes;
     let at = start;
     return new ReadableStream<Uint8Array>({

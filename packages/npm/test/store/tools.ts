@@ -1,5 +1,7 @@
 // What the unit tests share: a store over memory with small parts and short waits, and a way to catch errors.
 
+import { vi } from "vitest";
+
 import { RullamaError } from "../../src/errors.js";
 import { LocalModelStore } from "../../src/store/local-store.js";
 import type { LocalStoreOptions } from "../../src/store/local-store.js";
@@ -32,4 +34,20 @@ export async function failure(promise: Promise<unknown>): Promise<StoreError> {
   if (result === nothing) throw new Error("it succeeded, but should have failed");
   if (!(result instanceof RullamaError)) throw result;
   return result as StoreError;
+}
+
+/** What `work` gives, with a clock that runs a quarter of a second at each look, for `setTimeout` as for `performance.now()`. */
+export async function withFakeClock<T>(work: () => Promise<T>): Promise<{ result: T; seconds: number }> {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  try {
+    const start = performance.now();
+    let done = false;
+    const ending = work().finally(() => (done = true));
+    // Its failure is seen by the caller below.
+    ending.catch(() => {});
+    while (!done) await vi.advanceTimersByTimeAsync(250);
+    return { result: await ending, seconds: (performance.now() - start) / 1000 };
+  } finally {
+    vi.useRealTimers();
+  }
 }

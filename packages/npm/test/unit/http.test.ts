@@ -1,9 +1,11 @@
 // Reading from servers, good and bad. The server is a function: what a browser does besides is tested in browsers.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 
 import { RullamaError } from "../../src/errors.js";
 import { httpSource, type HttpOptions } from "../../src/source/http.js";
+import { Pace } from "../../src/source/wire.js";
+import { withFakeClock } from "../store/tools.js";
 
 const FILE = Uint8Array.from({ length: 1000 }, (_, index) => index % 251);
 const URL = "https://example.org/model.gguf";
@@ -163,20 +165,19 @@ describe("a connection that breaks", () => {
 });
 
 describe("a server that trickles", () => {
-  /** Sends a byte a second, by a clock of its own, and breaks off after `each` bytes. */
-  function trickle(each: number) {
-    let time = 0;
+  /** Sends a byte every `wait` milliseconds, and breaks off after `each` bytes. */
+  function trickle(each: number, wait = 1000): HttpOptions {
     const options = server((range, count) => {
       if (!range || count === 0) {
         return good(range);
       }
       let at = range[0];
       const body = new ReadableStream({
-        pull(controller) {
+        async pull(controller) {
           if (at > range[1]) {
             return controller.close();
           }
-          time += 1000;
+          await new Promise((resolve) => setTimeout(resolve, wait));
           if (at - range[0] === each) {
             return controller.error(new TypeError("network error"));
           }
@@ -186,26 +187,46 @@ describe("a server that trickles", () => {
       const headers = { "content-range": `bytes ${range[0]}-${range[1]}/${FILE.length}` };
       return new Response(body, { status: 206, headers });
     });
-    return { ...options, now: () => time };
+    return { ...options, firstPause: 250 };
   }
 
-  test.each([1000, 5, 1])("is given up, with a break after every %i bytes", async (each) => {
-    const options = trickle(each);
-    const source = await httpSource(URL, options);
-    const error = await failure(source.read(0, 1000));
+  test.each([
+    [1000, 1000],
+    [5, 1000],
+    [1, 1000],
+    // Here only the pauses between attempts take time.
+    [1, 0],
+  ])("is given up, with a break after every %i bytes that take %i ms each", async (each, wait) => {
+    const { result: error, seconds } = await withFakeClock(async () => {
+      const source = await httpSource(URL, trickle(each, wait));
+      return failure(source.read(0, 1000));
+    });
     expect(error.code).toBe("source.too_slow");
     expect(error.message).toMatch(/sent \d+ bytes in 6\d seconds; at least 65536 were expected/);
-    expect(options.now()).toBeLessThan(65_000);
+    expect(seconds).toBeLessThan(66);
   });
 
   test("is waited for if the read is over soon", async () => {
-    const source = await httpSource(URL, trickle(1000));
-    expect(await source.read(0, 50)).toEqual(FILE.slice(0, 50));
+    const { result } = await withFakeClock(async () => (await httpSource(URL, trickle(1000))).read(0, 50));
+    expect(result).toEqual(FILE.slice(0, 50));
   });
 
   test("is not one that is fast enough, however much there is to read", async () => {
-    const source = await httpSource(URL, { ...trickle(1000), leastBytes: 60 });
-    expect(await source.read(0, 1000)).toEqual(FILE);
+    const { result } = await withFakeClock(async () => (await httpSource(URL, { ...trickle(1000), leastBytes: 50 })).read(0, 500));
+    expect(result).toEqual(FILE.slice(0, 500));
+  });
+
+  test("is not one that is read on a machine that slept", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    try {
+      const pace = new Pace(100, 60_000, 30_000);
+      vi.advanceTimersByTime(3_600_000);
+      expect(pace.add(1)).toBeUndefined();
+      vi.advanceTimersByTime(60_000);
+      expect(pace.add(1)).toBe("it sent 2 bytes in 60 seconds; at least 100 were expected");
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 
@@ -265,6 +286,8 @@ describe("what trying again does not mend", () => {
 
   test.each([
     ["ETag", { etag: '"1"' }, { etag: '"2"' }],
+    // As our own server answers for a file that it was given by its path.
+    ["weak ETag", { etag: 'W/"1"' }, { etag: 'W/"2"' }],
     ["date", { "last-modified": "Mon, 01 Jan 2024 00:00:00 GMT" }, { "last-modified": "Tue, 02 Jan 2024 00:00:00 GMT" }],
   ])("a file of the same length with another %s", async (_, first, then) => {
     const source = await httpSource(URL, versions(first, then));
@@ -273,7 +296,8 @@ describe("what trying again does not mend", () => {
   });
 
   test.each([
-    ["a weak tag", { etag: 'W/"1"' }, { etag: 'W/"2"' }],
+    ["a weak tag beside a date that stays", { etag: 'W/"1"', "last-modified": "a" }, { etag: 'W/"2"', "last-modified": "a" }],
+    ["a weak tag in the place of a strong one", { etag: '"1"' }, { etag: 'W/"1"' }],
     ["a date beside a tag that stays", { etag: '"1"', "last-modified": "a" }, { etag: '"1"', "last-modified": "b" }],
     ["no tag any more", { etag: '"1"' }, {}],
   ])("but %s says nothing", async (_, first, then) => {

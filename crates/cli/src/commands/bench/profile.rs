@@ -14,7 +14,7 @@ pub(super) struct Profile {
     kernels: Vec<KernelTime>,
 }
 
-/// What the dispatches of one kernel took together.
+/// The total time of one kernel's dispatches.
 struct KernelTime {
     kernel: String,
     count: u32,
@@ -23,7 +23,7 @@ struct KernelTime {
 }
 
 impl Profile {
-    /// Times a step of `rows` rows, the mean of so many after one that does not count.
+    /// Times a step of `rows` rows: the mean of `repeat` runs, after one warm-up.
     pub(super) async fn measure(
         state: &mut GpuState,
         depth: u32,
@@ -80,7 +80,7 @@ impl Profile {
         let (all, count) = (self.seconds(), self.kernels.iter().map(|kernel| kernel.count).sum::<u32>());
         output::line("")?;
         output::line(&format!(
-            "a step of {} token(s) at {}: {count} dispatches, {:.1} µs by the GPU's clock",
+            "a step of {} tokens at depth {}: {count} dispatches, {:.1} µs of GPU time",
             self.rows,
             self.depth,
             1e6 * all

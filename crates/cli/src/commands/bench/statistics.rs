@@ -1,14 +1,14 @@
-//! A mean with its spread.
+//! A mean with its standard deviation.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What repeated measurements say.
+/// The mean and standard deviation of repeated measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Statistics {
     pub(super) mean: f64,
-    /// Of the sample: with one measurement fewer than there are below the sum of squares. 0 for a single one.
+    /// The sample standard deviation, with n − 1 in the denominator. 0 for a single measurement.
     pub(super) stddev: f64,
 }
 

@@ -1,10 +1,10 @@
-//! Two continuations of a prompt, and what to make of their differences.
+//! Two continuations of a prompt, and a verdict on their differences.
 
 use rullama_engine::Engine;
 use rullama_tokenizer::{SpecialOutput, Tokenizer};
 use serde_json::{Value, json};
 
-/// A token that one side chose, as far as it tells.
+/// A token that one side chose. Fields that the side does not return are empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Said {
     pub(super) id: Option<u32>,
@@ -15,13 +15,13 @@ pub(super) struct Said {
     pub(super) margin: Option<f32>,
 }
 
-/// What the other side said after a prompt.
+/// The other side's continuation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Continuation {
-    /// Its tokens; none, if it tells only text.
+    /// Its tokens; none if it returns only text.
     pub(super) tokens: Vec<Said>,
     pub(super) text: String,
-    /// Whether it ended by itself, rather than for want of room.
+    /// Whether it ended with an end token, and not at the limit.
     pub(super) ended: bool,
 }
 
@@ -33,7 +33,7 @@ impl Continuation {
     }
 }
 
-/// What to make of a comparison, from best to worst.
+/// The verdict on a comparison, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     Equal,
@@ -52,7 +52,7 @@ impl Verdict {
     }
 }
 
-/// What came of reading the other side's tokens.
+/// The result of reading the other side's tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Forced {
     tolerance: f32,
@@ -69,13 +69,13 @@ impl Forced {
         Self { tolerance, logit_distance, logprob_distance, positions: 0, different: 0, outside_margin: 0 }
     }
 
-    /// Takes note of a position where all logits are known.
+    /// Adds a position whose logits are all known.
     pub(super) fn logits(&mut self, distance: f32, same_choice: bool, margin: Option<f32>) {
         self.logit_distance = Some(self.logit_distance.map_or(distance, |most| most.max(distance)));
         self.choice(same_choice, margin);
     }
 
-    /// Takes note of a position where some log-probabilities may be known.
+    /// Adds a position with the log-probabilities that are known.
     pub(super) fn log_probabilities(
         &mut self,
         distance: Option<f32>,
@@ -94,13 +94,13 @@ impl Forced {
         }
     }
 
-    /// Whether something that was computed is no number.
+    /// Whether a computed value is not a number.
     fn is_broken(&self) -> bool {
         self.logit_distance.into_iter().chain(self.logprob_distance).any(f32::is_infinite)
     }
 }
 
-/// The first token that differs: on each side, nothing if that side had ended.
+/// The first token that differs; `None` on a side that had ended.
 #[derive(Debug, Clone, PartialEq)]
 struct Difference {
     index: usize,
@@ -222,8 +222,8 @@ fn named(tokenizer: &Tokenizer, said: &Said) -> Said {
     Said { text, ..said.clone() }
 }
 
-/// Where tokens begin to differ. Some tell of the token that ended them and some do not, so that it does not count; and of
-/// one that had no room to go on, what it would have said is not known.
+/// The index at which the tokens begin to differ. Not all sides return the end token, so it does not count. If one side
+/// stopped at its limit, the tokens after it can't be compared.
 fn first_difference(
     ours: &[u32],
     reference: &[u32],
@@ -239,7 +239,7 @@ fn first_difference(
     (!same).then_some(common)
 }
 
-/// Where texts begin to differ, told in tokens of ours.
+/// The index of our first token at which the texts differ.
 fn text_difference(ours: &[Said], our_text: &str, reference: &Continuation) -> Option<Difference> {
     if our_text == reference.text {
         return None;
@@ -276,7 +276,7 @@ fn verdict(difference: Option<&Difference>, forced: Option<&Forced>, tolerance: 
     }
 }
 
-/// The largest difference of two values at the same place; infinite if one is no number.
+/// The largest difference of two values at the same index; infinite if one is not a number.
 pub(super) fn distance(ours: &[f32], theirs: &[f32]) -> f32 {
     let differences = ours.iter().zip(theirs).map(|(a, b)| if a == b { 0.0 } else { (a - b).abs() });
     differences
@@ -284,7 +284,7 @@ pub(super) fn distance(ours: &[f32], theirs: &[f32]) -> f32 {
         .fold(0.0, f32::max)
 }
 
-/// The likeliest token that may be chosen, of several the first.
+/// The most likely token that is not suppressed; the first if there are several.
 pub(super) fn likeliest(logits: &[f32], suppressed: &[u32]) -> Option<u32> {
     let mut best: Option<(u32, f32)> = None;
     for (id, &logit) in (0u32..).zip(logits) {
@@ -295,7 +295,7 @@ pub(super) fn likeliest(logits: &[f32], suppressed: &[u32]) -> Option<u32> {
     best.map(|(id, _)| id)
 }
 
-/// How far apart the two likeliest tokens are that may be chosen.
+/// The difference of the two highest logits among tokens that are not suppressed.
 pub(super) fn top_two_margin(logits: &[f32], suppressed: &[u32]) -> Option<f32> {
     let (mut first, mut second) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
     for (id, &logit) in (0u32..).zip(logits) {

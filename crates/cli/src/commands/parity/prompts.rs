@@ -1,4 +1,4 @@
-//! What is continued.
+//! The prompts to continue.
 
 use std::path::Path;
 
@@ -13,22 +13,23 @@ const PROMPTS: [&str; 5] = [
     "<|turn>user\nWhy is the sky blue?<turn|>\n<|turn>model\n",
 ];
 
-/// The prompts in a file, or else a handful of our own.
+/// The prompts in a file, or the built-in ones.
 pub(super) fn read(path: Option<&Path>) -> Result<Vec<String>, Failure> {
     let Some(path) = path else { return Ok(PROMPTS.map(String::from).to_vec()) };
     let refuse = |what: &str| {
         Failure::new(format!("`{}` {what}", path.display()))
-            .hint("prompts are written one on each line, or as a JSON list of strings")
+            .hint("write one prompt per line, or a JSON list of strings")
     };
-    let text = String::from_utf8(read_input(path)?).map_err(|_| refuse("is not UTF-8"))?;
+    let text = String::from_utf8(read_input(path)?).map_err(|_| refuse("is not UTF-8 text"))?;
     let prompts = if text.trim_start().starts_with('[') {
-        serde_json::from_str(&text).map_err(|error| refuse("is no JSON list of strings").caused_by(error))?
+        serde_json::from_str(&text)
+            .map_err(|error| refuse("is not a JSON list of strings").caused_by(error))?
     } else {
         lines(&text)
     };
     match prompts.iter().any(|prompt| !prompt.is_empty()) {
         true => Ok(prompts),
-        false => Err(refuse("holds no prompts")),
+        false => Err(refuse("contains no prompts")),
     }
 }
 
@@ -54,7 +55,7 @@ mod tests {
         assert_eq!(of("[\"a\\nb\", \"c\"]"), Ok(vec!["a\nb".to_owned(), "c".to_owned()]));
         for bad in ["", "\n", "[]", "[1]", "[\"a\""] {
             let said = of(bad).expect_err(bad);
-            assert!(said.contains("hint: prompts are written"), "{said}");
+            assert!(said.contains("hint: write one prompt per line"), "{said}");
         }
     }
 }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::compare::{Continuation, Said};
 use crate::{failure::Failure, output};
 
-/// A server that does not even take a connection for this long is not there. Answers may take as long as they like.
+/// How long to wait for a connection. Answers may take any time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The likeliest tokens that are asked for: two tell how sure a server was.
+/// The number of top tokens to ask for. Two are enough to compute the margin.
 const TOP: usize = 2;
 
 /// A server that continues prompts.
@@ -27,21 +27,21 @@ enum Kind {
 }
 
 impl Server {
-    /// Finds out what answers at `url`. Ollama wants to know which of its models to run.
+    /// Finds out which kind of server is at `url`. Ollama needs the name of its model.
     pub(super) async fn find(url: &str, model: Option<&str>) -> Result<Self, Failure> {
-        // Fails only where a provider is installed already, which then serves.
+        // Fails only if a provider is installed already, and then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let agent = concat!("rullama/", env!("CARGO_PKG_VERSION"));
         let client = Client::builder().user_agent(agent).connect_timeout(PATIENCE).build();
         let client =
-            client.map_err(|error| Failure::new("the HTTP client cannot be set up").caused_by(error))?;
+            client.map_err(|error| Failure::new("the HTTP client can't be set up").caused_by(error))?;
         let mut server = Self { client, url: url.to_owned(), kind: Kind::LlamaCpp };
-        // Who refuses to talk at all is asked only once.
+        // A server that can't be reached fails here.
         if let Ok(version) = server.ask(Method::GET, "/api/version", None).await? {
-            let version = version["version"].as_str().unwrap_or("of an unknown version").to_owned();
+            let version = version["version"].as_str().unwrap_or("(unknown version)").to_owned();
             let Some(model) = model else {
-                let failure = Failure::new("the name of the model on the Ollama server is not known");
-                return Err(failure.hint("give it with --model, such as --model gemma4:e2b").usage());
+                let failure = Failure::new("Ollama needs the name of the model on its server");
+                return Err(failure.hint("give it with --model, as in --model gemma4:e2b").usage());
             };
             server.kind = Kind::Ollama { version, model: model.to_owned() };
             return Ok(server);
@@ -49,15 +49,14 @@ impl Server {
         match server.ask(Method::GET, "/props", None).await? {
             Ok(_) => Ok(server),
             Err(refusal) => {
-                let message = format!("`{url}` answers neither as Ollama nor as llama.cpp: {refusal}");
+                let message = format!("`{url}` is neither an Ollama nor a llama.cpp server: {refusal}");
                 Err(Failure::new(message)
-                    .hint("give the server's address alone, such as http://localhost:11434"))
+                    .hint("give only the server's address, such as http://localhost:11434"))
             }
         }
     }
 
-    /// What it says after a prompt, always taking the likeliest token, in a conversation that has room for `context`
-    /// tokens.
+    /// The server's greedy continuation of a prompt, with a context of `context` tokens.
     pub(super) async fn generate(
         &self,
         prompt: &str,
@@ -70,8 +69,8 @@ impl Server {
             Kind::LlamaCpp => ("/completion", llama_request(ids, tokens)),
         };
         let answer = self.ask(Method::POST, path, Some(body)).await?.map_err(|refusal| {
-            let message = format!("`{}{path}` failed with {refusal}", self.url);
-            Failure::new(message).hint("the server's own log may say why; is the model's name right?")
+            let message = format!("`{}{path}` returned {refusal}", self.url);
+            Failure::new(message).hint("check the model's name and the server's log")
         })?;
         Ok(match self.kind {
             Kind::Ollama { .. } => ollama_answer(&answer),
@@ -79,7 +78,7 @@ impl Server {
         })
     }
 
-    /// An answer that is JSON, or else what came instead.
+    /// Sends a request and returns its JSON answer, or the server's refusal.
     async fn ask(
         &self,
         method: Method,
@@ -88,9 +87,9 @@ impl Server {
     ) -> Result<Result<Value, Refusal>, Failure> {
         let address = format!("{}{path}", self.url);
         let failed = |error| {
-            Failure::new(format!("`{address}` cannot be reached"))
+            Failure::new(format!("`{address}` can't be reached"))
                 .caused_by(error)
-                .hint("is the server running, and is the address right?")
+                .hint("check that the server is running and that the address is right")
         };
         let mut request = self.client.request(method, &address);
         if let Some(body) = body {
@@ -107,17 +106,17 @@ impl Server {
     }
 }
 
-/// An answer that is none.
+/// An answer with an error status, or without JSON.
 struct Refusal {
     status: u16,
-    /// What was answered, where that is JSON at all.
+    /// The answer, if it is JSON.
     answer: Option<Value>,
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP status {}", self.status)?;
-        let Some(answer) = &self.answer else { return f.write_str(" and no JSON") };
+        let Some(answer) = &self.answer else { return f.write_str(", not JSON") };
         // Ollama has its reason at `error`, llama.cpp at `error.message`.
         let error = &answer["error"];
         match error.as_str().or_else(|| error["message"].as_str()) {
@@ -136,9 +135,9 @@ impl fmt::Display for Server {
     }
 }
 
-/// The prompt as it is: Ollama begins it with the token that begins every prompt, as we do.
+/// A request with the raw prompt. Ollama adds the begin-of-sequence token, as we do.
 ///
-/// It would cut what is longer than its context, without a word.
+/// Ollama would silently cut a prompt that is longer than its context, so the context is set too.
 fn ollama_request(model: &str, prompt: &str, tokens: u32, context: usize) -> Value {
     json!({
         "model": model,
@@ -183,7 +182,7 @@ fn llama_request(ids: &[u32], tokens: u32) -> Value {
 fn llama_answer(answer: &Value) -> Continuation {
     let list = |name: &str| answer[name].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut tokens: Vec<Said> = list("completion_probabilities").iter().map(said).collect();
-    // Where probabilities are missing there may be ids at least.
+    // If probabilities are missing, there may still be ids.
     let ids: Vec<Option<u32>> = list("tokens").iter().map(id).collect();
     if tokens.iter().any(|token| token.id.is_none()) || tokens.len() < ids.len() {
         tokens.resize(ids.len(), Said::default());
@@ -198,7 +197,7 @@ fn id(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|id| u32::try_from(id).ok())
 }
 
-/// A token with its log-probabilities, which both tell in the same shape, but that Ollama has no ids.
+/// A token with its log-probabilities. Both servers use the same format, except that Ollama returns no ids.
 fn said(token: &Value) -> Said {
     let logprob = |token: &Value| token["logprob"].as_f64().map(|logprob| logprob as f32);
     let top = token["top_logprobs"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -6,7 +6,7 @@ use rullama_graph::{Attended, Op, Rope, Value, Weight};
 
 use super::{CHUNK, Fuser};
 use crate::{
-    CacheFormat,
+    CacheFormat, CacheLayout as _,
     lower::stage::{Attention, Epilogue, Norm, PerLayer, RawHeads},
 };
 

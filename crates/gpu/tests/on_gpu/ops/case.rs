@@ -5,7 +5,6 @@ use std::{cell::RefCell, rc::Rc};
 use rullama_gguf::{Format, Model, Writer};
 use rullama_gpu::{CacheFormat, GpuModel, GpuOptions, ModelOptions};
 use rullama_graph::{Builder, Graph, SoftRows, Tensor, Weight, WeightInfo};
-use rullama_reference::KvFormat;
 use safetensors::SafeTensors;
 
 use crate::common::{Lent, Reference, from_bytes, gpu, load, step, testdata};
@@ -284,17 +283,12 @@ impl<F: for<'g> Fn(&'g Maker) -> Tensor<'g>> Case<F> {
             (0..self.steps.iter().sum()).map(|_| random.below(VOCABULARY as usize) as u32).collect()
         };
         let model = maker.file(|format, _| format);
-        let format = match self.cache {
-            CacheFormat::F32 => KvFormat::F32,
-            CacheFormat::F16 => KvFormat::F16,
-            CacheFormat::Q8 => KvFormat::Q8,
-        };
         let of_reference = if self.converted {
             maker.file(rullama_gpu::weights::pack::resident_format)
         } else {
             model.clone()
         };
-        let mut reference = Reference::new(&of_reference, graph.clone(), format);
+        let mut reference = Reference::new(&of_reference, graph.clone(), self.cache);
         let expected: Vec<_> = self.cut(&ids).map(|ids| reference.step(ids)).collect();
         let usual = usual(&expected.concat());
         let options = ModelOptions::default().context(self.context).cache(self.cache);

@@ -1,13 +1,17 @@
-//! `rullama models`.
+//! `rullama list`: the models in the Ollama store.
 
 use rullama_gguf::ollama::{BrokenModel, Listing, Name, Store, StoreError, Summary};
 use serde_json::{Value, json};
 
-use crate::{arguments::ModelsArguments, failure::Failure, model, moment, output};
+use crate::{arguments::ListArguments, failure::Failure, model, output};
 
-pub(super) fn run(arguments: &ModelsArguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     let store = model::store();
-    let mut listing = store.list()?;
+    let mut listing = match store.list() {
+        // Having no models is not an error, but asking for one by name is.
+        Err(StoreError::NoStore { .. }) if arguments.names.is_empty() => Listing::default(),
+        listing => listing?,
+    };
     if !arguments.names.is_empty() {
         listing = chosen(&store, listing, &arguments.names)?;
     }
@@ -19,17 +23,18 @@ pub(super) fn run(arguments: &ModelsArguments) -> Result<(), Failure> {
     } else {
         print(&store, &listing)?;
         if arguments.verify && listing.broken.is_empty() {
-            output::note("every blob has the content it is named after");
+            output::note("all files match their digests");
         }
     }
     if arguments.verify && !listing.broken.is_empty() {
-        return Err(Failure::new(format!("{} of the models cannot be used", listing.broken.len()))
-            .hint("`ollama pull` downloads a model again; delete a damaged blob first"));
+        let models = if listing.broken.len() == 1 { "model is" } else { "models are" };
+        return Err(Failure::new(format!("{} {models} damaged or incomplete", listing.broken.len()))
+            .hint("delete the model with `rullama rm` and download it again with `ollama pull`"));
     }
     Ok(())
 }
 
-/// The part of a listing that was asked for; a name that is not in it is an error.
+/// The models with these names. A name that the store does not have is an error.
 fn chosen(store: &Store, listing: Listing, names: &[String]) -> Result<Listing, Failure> {
     let mut wanted = Vec::new();
     for name in names {
@@ -51,12 +56,12 @@ fn chosen(store: &Store, listing: Listing, names: &[String]) -> Result<Listing, 
     })
 }
 
-/// Reads every blob of every model; those that are not whole move to the broken ones.
+/// Reads every blob of every model, and moves damaged models to the list of broken ones.
 fn verify(store: &Store, listing: &mut Listing) {
     let models = std::mem::take(&mut listing.models);
     for summary in models {
         match verify_model(store, &summary.name) {
-            // A model that runs elsewhere has nothing here that could be damaged.
+            // A cloud model has no files here.
             Ok(()) | Err(StoreError::Remote { .. } | StoreError::NoWeights { .. }) => {
                 listing.models.push(summary);
             }
@@ -79,10 +84,7 @@ fn verify_model(store: &Store, name: &Name) -> Result<(), StoreError> {
 
 fn print(store: &Store, listing: &Listing) -> Result<(), Failure> {
     if listing.models.is_empty() && listing.broken.is_empty() {
-        return Ok(output::line(&format!(
-            "no models in {}; `ollama pull gemma4:e2b` downloads one, and `rullama run` has a demo model of its own",
-            store.root().display()
-        ))?);
+        return Ok(output::line(&nothing(store))?);
     }
     let mut rows =
         vec![["NAME", "SIZE", "PARAMETERS", "FORMAT", "FAMILY", "MODIFIED"].map(String::from).to_vec()];
@@ -95,18 +97,31 @@ fn print(store: &Store, listing: &Listing) -> Result<(), Failure> {
             config.model_type.clone(),
             format.clone(),
             config.model_family.clone(),
-            model.modified.map(moment::date).unwrap_or_default(),
+            model.modified.map(output::date).unwrap_or_default(),
         ]);
     }
     if !listing.models.is_empty() {
         output::table(&rows)?;
     }
     let broken =
-        listing.broken.iter().map(|broken| vec![format!("{} cannot be used: {}", broken.name, broken.error)]);
+        listing.broken.iter().map(|broken| vec![format!("{} can't be used: {}", broken.name, broken.error)]);
     Ok(output::table(&broken.collect::<Vec<_>>())?)
 }
 
-/// The shape of Ollama's `/api/tags`, with the store's folder and what is broken in it.
+/// How to get a first model.
+fn nothing(store: &Store) -> String {
+    format!(
+        "No models yet: {} {}.\n\n\
+         rullama uses the models that Ollama downloads. Install Ollama from https://ollama.com, then run:\n\n  \
+         ollama pull gemma4:e2b\n\n\
+         If your models are somewhere else, set OLLAMA_MODELS to that folder.\n\
+         You can also use a GGUF file (`rullama run FILE.gguf`) or the built-in demo model (`rullama run`).",
+        store.root().display(),
+        if store.root().is_dir() { "has no models" } else { "does not exist" },
+    )
+}
+
+/// The format of Ollama's `/api/tags`, with the store's folder and its broken models.
 fn as_json(store: &Store, listing: &Listing) -> Value {
     let models: Vec<Value> = listing.models.iter().map(summary_json).collect();
     let broken: Vec<Value> = listing
@@ -129,7 +144,7 @@ fn summary_json(model: &Summary) -> Value {
     json!({
         "name": model.name.to_string(),
         "model": model.name.to_string(),
-        "modified_at": model.modified.map(|time| format!("{}Z", moment::date_and_time(time))),
+        "modified_at": model.modified.map(output::timestamp),
         "size": model.size,
         "digest": model.digest.hex(),
         "details": {
