@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
+import { budget } from "./vite/budget.ts";
 import { demoModel } from "./vite/demo-model.ts";
 import { katexFonts } from "./vite/katex-fonts.ts";
 import { offline } from "./vite/offline.ts";
@@ -10,7 +11,7 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 export default defineConfig({
   // Relative, so that the same build works at the root of a server and in a folder of one.
   base: "./",
-  plugins: [demoModel(), katexFonts(), policy(), offline()],
+  plugins: [demoModel(), katexFonts(), policy(), budget(), offline()],
   worker: { format: "es" },
   // The variant for browsers decodes `&name;` by giving it to `innerHTML`; this one has a table.
   resolve: { alias: { "decode-named-character-reference": at("node_modules/decode-named-character-reference/index.js") } },

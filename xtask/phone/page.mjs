@@ -71,6 +71,8 @@ export function look() {
       facts: text(stage.querySelector(".small")),
       done: stage.classList.contains("done"),
     })),
+    /** Whether the page is looking at a model before it loads it. */
+    checking: document.querySelector('.progress-panel[aria-label^="Checking"]') !== null,
     problem: problem(main),
     chat: document.querySelector(".composer-input") !== null,
     replies: document.querySelectorAll(".message.assistant").length,

@@ -250,6 +250,13 @@ async function load(session, { timeout }, button) {
   let begun = false;
   await press(session, button);
   const done = (state) => {
+    if (state.checking) {
+      return false;
+    }
+    // The page refuses a model before it begins to load it.
+    if (state.problem && state.model !== "busy") {
+      return true;
+    }
     begun ||= state.model === "busy";
     const stage = state.stages.findLast((one) => !one.done) ?? state.stages.at(-1);
     tell.about(stage?.name, stage && [stage.name, stage.percent, stage.facts].filter(Boolean).join(" · "));
@@ -259,7 +266,7 @@ async function load(session, { timeout }, button) {
     return state.model === "ready" || state.model === "failed";
   };
   const state = await until(session, timeout, done, () => `the model was not ready${tell.last ? ` (${tell.last})` : ""}`);
-  if (state.model === "failed") {
+  if (state.model === "failed" || state.problem) {
     throw new WalkError(`the model could not be loaded: ${state.problem ? problemText(state.problem) : state.label}`);
   }
   say("load", `${state.label} is ready in ${secondsSince(start)}`);

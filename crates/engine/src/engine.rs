@@ -143,7 +143,7 @@ impl Engine {
     }
 
     /// Checks a model and uploads it to a GPU. Without a context in the options, conversations may have 4096 tokens,
-    /// because there is memory set aside for each. `progress` is told how many bytes of how many are uploaded.
+    /// because memory is reserved for each token. `progress` is told how many bytes of how many are uploaded.
     #[cfg(feature = "gpu")]
     pub async fn load_on(
         gpu: rullama_gpu::Gpu,
@@ -151,25 +151,35 @@ impl Engine {
         options: &LoadOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
-        const CONTEXT: u32 = 4096;
-        let checked = Checked::new(&model, options)?;
-        let context = match options.context {
-            None => checked.context.min(CONTEXT as usize),
-            Some(_) => checked.context,
-        };
-        let shared =
-            crate::gpu::Shared::load(gpu, model, &checked.config, context, options, progress).await?;
+        let checked = Checked::for_gpu(&model, options)?;
+        let (config, context) = (&checked.config, checked.context);
+        let shared = crate::gpu::Shared::load(gpu, model, config, context, options, progress).await?;
         let shared = Rc::new(shared);
         let backend = crate::gpu::GpuBackend::new(shared.clone());
-        let mut engine = Checked { context, ..checked }.with(Box::new(backend));
+        let mut engine = checked.with(Box::new(backend));
         if let Some(inner) = Rc::get_mut(&mut engine.inner) {
             inner.gpu = Some(shared);
         }
         Ok(engine)
     }
 
-    /// The model on the GPU, where it is on one: what its plans do, what was converted. Another one after a GPU was
-    /// lost.
+    /// Makes every check that [`load_on`](Self::load_on) makes before it reads weights, with the same errors, and reads only
+    /// the header.
+    #[cfg(feature = "gpu")]
+    pub async fn inspect_on(
+        gpu: &rullama_gpu::Gpu,
+        model: &Model,
+        options: &LoadOptions,
+    ) -> Result<Inspection, EngineError> {
+        let Checked { config, context, warnings, .. } = Checked::for_gpu(model, options)?;
+        let (graph, wanted) = crate::gpu::wanted(model, &config, context, options)?;
+        let fit = rullama_gpu::GpuModel::fit(gpu, model, &graph, &wanted, config.context_length).await;
+        let fit = fit.map_err(crate::gpu::failed)?;
+        Ok(Inspection { config, context, warnings, fit })
+    }
+
+    /// The model on the GPU, where it is on one: what its plans do, what was converted. Replaced when the device is lost
+    /// and the model is loaded again.
     #[cfg(feature = "gpu")]
     pub fn gpu_model(&self) -> Option<Rc<rullama_gpu::GpuModel>> {
         self.inner.gpu.as_ref().map(|shared| shared.model())
@@ -217,7 +227,22 @@ impl Engine {
     }
 }
 
-/// A model that was found to be usable.
+/// What [`Engine::inspect_on`] finds in a model that can be loaded.
+#[cfg(feature = "gpu")]
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// The model's configuration.
+    pub config: Config,
+    /// Tokens that a conversation would have room for.
+    pub context: usize,
+    /// What is not as expected in the model's file. The model runs all the same.
+    pub warnings: Vec<Warning>,
+    /// How the GPU would hold it, and how much memory that takes.
+    pub fit: rullama_gpu::Fit,
+}
+
+/// A model that passed all checks that do not depend on a backend.
 struct Checked {
     config: Config,
     tokenizer: Tokenizer,
@@ -242,6 +267,17 @@ impl Checked {
         let prompts = options.prompts.map_or_else(|| prompt_style(model), Ok)?;
         let warnings = rullama_gemma::warnings(model, &config);
         Ok(Self { config, tokenizer, context, prompts, entropy: options.entropy, warnings })
+    }
+
+    /// The same for a GPU, where memory is reserved for the whole context: 4096 tokens unless the options say otherwise.
+    #[cfg(feature = "gpu")]
+    fn for_gpu(model: &Model, options: &LoadOptions) -> Result<Self, EngineError> {
+        const CONTEXT: usize = 4096;
+        let mut checked = Self::new(model, options)?;
+        if options.context.is_none() {
+            checked.context = checked.context.min(CONTEXT);
+        }
+        Ok(checked)
     }
 
     fn with(self, backend: Box<dyn Backend>) -> Engine {

@@ -10,8 +10,25 @@ use futures_util::lock::Mutex;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuState, ModelOptions};
+use rullama_graph::Graph;
 
 use crate::{Backend, Choosing, EngineError, LoadOptions, LogitRows, Logits, Pending, State, Watcher};
+
+/// What a load puts on the GPU, and how.
+pub(crate) fn wanted(
+    source: &Model,
+    config: &Config,
+    context: usize,
+    options: &LoadOptions,
+) -> Result<(Graph, ModelOptions), EngineError> {
+    let graph = text(source, config, Outputs::Last)?;
+    let mut wanted = ModelOptions::default().context(context as u32).cache(options.kv);
+    (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
+    if let Some(rows) = options.rows {
+        wanted = wanted.rows(rows);
+    }
+    Ok((graph, wanted))
+}
 
 /// The model on the GPU. Replaced when the device is lost and the model is loaded again.
 pub(crate) struct Shared {
@@ -29,12 +46,7 @@ impl Shared {
         options: &LoadOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
-        let graph = text(&source, config, Outputs::Last)?;
-        let mut wanted = ModelOptions::default().context(context as u32).cache(options.kv);
-        (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
-        if let Some(rows) = options.rows {
-            wanted = wanted.rows(rows);
-        }
+        let (graph, wanted) = wanted(&source, config, context, options)?;
         let loaded = GpuModel::load(gpu, &Rc::new(source), graph, wanted, progress).await.map_err(failed)?;
         Ok(Self { loaded: RefCell::new(Rc::new(loaded)), turn: Mutex::new(()) })
     }
@@ -140,7 +152,7 @@ impl State for GpuBackendState {
     }
 }
 
-fn failed(error: GpuError) -> EngineError {
+pub(crate) fn failed(error: GpuError) -> EngineError {
     match error {
         GpuError::NotFinite { value, tokens } => EngineError::NotFinite { value: value.to_owned(), tokens },
         error @ GpuError::Lost { .. } => EngineError::DeviceLost(Box::new(error)),

@@ -3,6 +3,7 @@
 //! | to | use |
 //! |---|---|
 //! | load a model | `Engine::load`, or [`Engine::with_backend`] for a backend of your own |
+//! | check a model without reading its weights | `Engine::inspect_on` |
 //! | hold a conversation | [`Session::send`], or [`Session::chat`] with all messages each time |
 //! | continue tokens | [`Session::generate`] |
 //! | read the options of a request | [`GenerateOptions::from_layers`] |
@@ -66,6 +67,8 @@ mod text;
 mod tokens;
 
 pub use backend::{Backend, Choosing, LogitRows, Logits, Pending, State, StepProgress, Watcher};
+#[cfg(feature = "gpu")]
+pub use engine::Inspection;
 pub use engine::{Engine, LoadOptions};
 pub use entropy::Entropy;
 pub use error::EngineError;

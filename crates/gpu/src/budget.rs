@@ -188,8 +188,14 @@ impl<'a> Needs<'a> {
     pub(crate) fn check(&self, context: u32, supply: Supply) -> Result<Budget, GpuError> {
         let budget = self.at(context);
         let Some(bound) = self.bound(context, supply) else { return Ok(budget) };
-        // A larger context never takes less, so the largest that fits can be found by halves.
-        let (mut fits, mut does_not) = (0, context);
+        let largest_context = self.largest_context(context.saturating_sub(1), supply);
+        Err(GpuError::OutOfBudget { budget, bound, largest_context })
+    }
+
+    /// The largest context that fits, up to `most`. None if not even a context of one token does.
+    pub(crate) fn largest_context(&self, most: u32, supply: Supply) -> Option<u32> {
+        // A larger context never takes less memory, so a binary search finds it.
+        let (mut fits, mut does_not) = (0, most + 1);
         while does_not - fits > 1 {
             let middle = fits + (does_not - fits) / 2;
             match self.bound(middle, supply) {
@@ -197,6 +203,6 @@ impl<'a> Needs<'a> {
                 Some(_) => does_not = middle,
             }
         }
-        Err(GpuError::OutOfBudget { budget, bound, largest_context: (fits > 0).then_some(fits) })
+        (fits > 0).then_some(fits)
     }
 }

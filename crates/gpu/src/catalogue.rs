@@ -11,7 +11,7 @@ use crate::{
     options::{capacities, decode_shape},
     sample,
     self_test::KernelSet,
-    weights::{Layout, Manifest, pack::Packing},
+    weights::{Layout, Manifest, Numbers, pack::Packing},
 };
 
 /// A model whose plans are wanted for a device that is known by its profile alone. Reads no weights.
@@ -31,7 +31,7 @@ impl<'a> Catalogue<'a> {
             most_rows: ModelOptions::default().most_rows(),
             pages: 0,
         };
-        Ok(Self { graph, profile, manifest: Manifest::read(model, graph, layout).await? })
+        Ok(Self { graph, profile, manifest: Manifest::read(model, graph, layout, Numbers::Read).await? })
     }
 
     /// Pretends that all matrices are in this format, apart from those whose width is no multiple of its block.

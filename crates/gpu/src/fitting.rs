@@ -12,7 +12,7 @@ use crate::{
     options::{capacities, prompt_shape},
     self_test::KernelSet,
     tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
-    weights::{Layout, Manifest, Resident},
+    weights::{Conversion, Layout, Manifest, Numbers, Resident},
 };
 
 /// Without a memory limit, one of this many experts has a page.
@@ -26,6 +26,7 @@ pub(crate) struct LoadRequest<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) options: &'a ModelOptions,
     pub(crate) kernels: KernelSet,
+    pub(crate) numbers: Numbers,
 }
 
 /// A model that fits into memory, before its weights are read.
@@ -37,36 +38,89 @@ pub(crate) struct Fitted {
     pub(crate) budget: Budget,
 }
 
-impl LoadRequest<'_> {
-    /// Uploads the weights with the fastest residency that fits, or the requested one.
+/// How a model would be held on a GPU, known without reading its weights. See [`crate::GpuModel::fit`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fit {
+    /// Where the weights would live.
+    pub residency: Residency,
+    /// Bytes of GPU memory that the model and one conversation would take.
+    pub budget: Budget,
+    /// The largest context that fits with this residency, at most the one that was asked about.
+    pub largest_context: u32,
+    /// Tensors that would be kept in another format than the file's.
+    pub conversions: Vec<Conversion>,
+}
+
+/// Tries residencies from the fastest to the most frugal, or only the one that was asked for.
+struct Candidates<'a> {
+    request: LoadRequest<'a>,
+    rest: std::slice::Iter<'a, Residency>,
+    /// Why the last one was refused.
+    refused: Option<GpuError>,
+}
+
+impl Candidates<'_> {
+    /// The next residency that fits; an error when none is left.
+    async fn next(&mut self) -> Result<Fitted, GpuError> {
+        for &residency in self.rest.by_ref() {
+            match self.request.fit_residency(residency).await {
+                // A residency that saves nothing here is the previous one again.
+                Ok(fitted) if self.refused.is_some() && fitted.manifest.residency() < residency => {}
+                Err(error @ GpuError::OutOfBudget { .. }) => self.refused = Some(error),
+                found => return found,
+            }
+        }
+        Err(self.refused.take().expect("each residency that was tried left its reason"))
+    }
+}
+
+impl<'a> LoadRequest<'a> {
+    fn candidates(self) -> Candidates<'a> {
+        let asked = self.options.residency.as_ref();
+        let residencies: &[Residency] = asked.map_or(&Residency::ALL, std::slice::from_ref);
+        Candidates { request: self, rest: residencies.iter(), refused: None }
+    }
+
+    /// Uploads the weights with the fastest residency that fits, or the one that was asked for.
     pub(crate) async fn fitting(
         self,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(Fitted, Resident), GpuError> {
-        let asked = self.options.residency;
-        let candidates: &[Residency] = asked.as_ref().map_or(&Residency::ALL, std::slice::from_ref);
-        let mut refused = None;
-        for &residency in candidates {
-            let fitted = match self.fit(residency).await {
-                // This model has nothing that the residency would save: it equals the one before.
-                Ok(fitted) if refused.is_some() && fitted.manifest.residency() < residency => continue,
-                Ok(fitted) => fitted,
-                Err(error @ GpuError::OutOfBudget { .. }) => {
-                    refused = Some(error);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
+        let mut candidates = self.candidates();
+        loop {
+            let fitted = candidates.next().await?;
             let conversation = fitted.budget.conversation();
             match Resident::upload(self.gpu, self.model, &fitted.manifest, conversation, progress).await {
-                Err(error @ GpuError::OutOfMemory { .. }) => refused = Some(error),
+                Err(error @ GpuError::OutOfMemory { .. }) => candidates.refused = Some(error),
                 uploaded => return Ok((fitted, uploaded?)),
             }
         }
-        Err(refused.expect("every residency was refused"))
     }
 
-    async fn fit(self, residency: Residency) -> Result<Fitted, GpuError> {
+    /// The residency that [`fitting`](Self::fitting) would try first, and what it needs.
+    pub(crate) async fn fit(self, most_context: u32) -> Result<Fit, GpuError> {
+        let fitted = self.candidates().next().await?;
+        let (residency, budget) = (fitted.manifest.residency(), fitted.budget);
+        let conversions = fitted.manifest.conversions();
+        // Under a memory limit, pages take what the context leaves, so the largest context has the fewest pages.
+        let frugal = match (residency, self.options.memory) {
+            (Residency::Paged, Some(_)) => self.fit_with(residency, experts(self.graph).1).await?,
+            _ => fitted,
+        };
+        let programs: Vec<_> = frugal.programs.into_values().collect();
+        let needs = Needs::new(self.graph, &frugal.manifest, self.options, &programs);
+        // The budget's own context is known to fit.
+        let largest_context = needs.largest_context(most_context.max(budget.context), self.supply());
+        let largest_context = largest_context.map_or(budget.context, |context| context.max(budget.context));
+        Ok(Fit { residency, budget, largest_context, conversions })
+    }
+
+    fn supply(self) -> Supply {
+        Supply { memory: self.options.memory, binding: self.gpu.largest_binding() }
+    }
+
+    async fn fit_residency(self, residency: Residency) -> Result<Fitted, GpuError> {
         let pages = match self.options.memory {
             Some(memory) if residency == Residency::Paged => self.fitting_pages(memory).await?,
             _ => default_pages(self.graph),
@@ -75,8 +129,8 @@ impl LoadRequest<'_> {
     }
 
     async fn fit_with(self, residency: Residency, pages: u32) -> Result<Fitted, GpuError> {
-        let Self { gpu, model, graph, options, kernels } = self;
-        let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options)).await?;
+        let Self { gpu, model, graph, options, kernels, numbers } = self;
+        let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options), numbers).await?;
         let capacities = capacities(graph, options.context, options.most_rows());
         let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
         let most = rows_at_once(graph, &manifest, options);
@@ -86,8 +140,7 @@ impl LoadRequest<'_> {
             programs.insert(shape, Rc::new(lower(target, shape)?));
         }
         let all: Vec<_> = programs.values().cloned().collect();
-        let supply = Supply { memory: options.memory, binding: gpu.largest_binding() };
-        let budget = Needs::new(graph, &manifest, options, &all).check(options.context, supply)?;
+        let budget = Needs::new(graph, &manifest, options, &all).check(options.context, self.supply())?;
         Ok(Fitted { manifest, programs, capacities, budget })
     }
 

@@ -62,6 +62,7 @@ pub use catalogue::Catalogue;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use experts::Experts;
+pub use fitting::Fit;
 pub use kernel::{
     Dialect, Fragment, Kernel, KernelSpec, Uniform, UniformField, UniformLayout, UniformValue, params,
 };

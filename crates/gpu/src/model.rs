@@ -10,7 +10,7 @@ use rullama_gguf::Model;
 use rullama_graph::{Graph, Op};
 
 use crate::{
-    Budget, Fallback, Gpu, GpuError, GpuState, ModelOptions, Residency,
+    Budget, Fallback, Fit, Gpu, GpuError, GpuState, ModelOptions, Residency,
     fitting::{Fitted, LoadRequest, default_pages, layout, lowering_target, rows_at_once},
     kernel::Pipelines,
     lower::{Program, StepShape, lower},
@@ -19,7 +19,7 @@ use crate::{
     rows::StepSize,
     run::SharedRun,
     self_test::{self, KernelSet},
-    weights::{Conversion, Manifest, Resident},
+    weights::{Conversion, Manifest, Numbers, Resident},
 };
 
 /// A graph with its weights on the GPU.
@@ -69,7 +69,8 @@ impl GpuModel {
         options: ModelOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let request = LoadRequest { gpu: &gpu, model, graph: &graph, options: &options, kernels };
+        let numbers = Numbers::Read;
+        let request = LoadRequest { gpu: &gpu, model, graph: &graph, options: &options, kernels, numbers };
         let (fitted, weights) = request.fitting(progress).await?;
         let Fitted { manifest, programs, capacities, budget } = fitted;
         let table = graph.nodes().iter().find_map(|node| match node.op {
@@ -101,6 +102,22 @@ impl GpuModel {
         Self::load(gpu, &self.source, self.graph.clone(), self.options.clone(), progress).await
     }
 
+    /// How a load with these options would hold the model, from its header alone; fails as the load would. A load makes the
+    /// same choice, unless the GPU fails its self-test, which this does not run, or has less memory left than is needed.
+    ///
+    /// [`Fit::largest_context`] is looked for up to `most_context`.
+    pub async fn fit(
+        gpu: &Gpu,
+        model: &Model,
+        graph: &Graph,
+        options: &ModelOptions,
+        most_context: u32,
+    ) -> Result<Fit, GpuError> {
+        let expected = self_test::expected(gpu)?;
+        let kernels = KernelSet { fused: expected.fused && options.fused, ..expected };
+        LoadRequest { gpu, model, graph, options, kernels, numbers: Numbers::Assumed }.fit(most_context).await
+    }
+
     /// What a step of `rows` rows after `position` others would do on this GPU, with the kernels that a load would use: like
     /// a load, it tests them first. Reads no weights.
     pub async fn plan(
@@ -113,7 +130,7 @@ impl GpuModel {
     ) -> Result<PlanReport, GpuError> {
         let residency = options.residency.unwrap_or_default();
         let layout = layout(gpu, residency, default_pages(graph), options);
-        let manifest = Manifest::read(model, graph, layout).await?;
+        let manifest = Manifest::read(model, graph, layout, Numbers::Read).await?;
         let trusted = self_test::trusted(gpu).await?;
         let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());

@@ -1,4 +1,4 @@
-//! Ending what is under way. A promise cannot be dropped, so whoever wants it to end says so to a handle.
+//! Cancelling calls. A promise cannot be dropped as a future can, so each call takes a handle that cancels it.
 
 use std::{
     cell::RefCell,
@@ -12,7 +12,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::error::{Failure, cancelled};
 
-/// Ends what was begun with it.
+/// Cancels the call that it was passed to.
 #[wasm_bindgen]
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
@@ -27,13 +27,13 @@ struct Shared {
 
 #[wasm_bindgen]
 impl Cancel {
-    /// A handle that has not been used.
+    /// A handle for one call.
     #[wasm_bindgen(constructor)]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Ends what is under way: its promise fails with the code `cancelled`.
+    /// Cancels the call: its promise rejects with the code `cancelled`.
     pub fn cancel(&self) {
         let mut shared = self.shared.borrow_mut();
         shared.cancelled = true;
@@ -44,7 +44,7 @@ impl Cancel {
 }
 
 impl Cancel {
-    /// Does `work` unless it is cancelled, and drops it then.
+    /// Runs `work`; if it is cancelled first, drops it.
     pub(crate) async fn unless<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,

@@ -22,7 +22,7 @@ use crate::{
     source::JsSource,
 };
 
-/// Tokens that are read to have a prompt's kernels made: enough that they are not read one by one.
+/// Tokens of the warm-up prompt: enough to compile the kernels of a prompt, not those of single tokens.
 const WARM_UP: usize = 16;
 
 /// A loaded model.
@@ -31,17 +31,17 @@ pub struct WebEngine {
     engine: Engine,
     file: Value,
     thrown: Thrown,
-    /// What all replies pass.
+    /// Every reply passes it before each token.
     gate: Gate,
-    /// The conversation that kernels were made with, until somebody wants one.
+    /// The session of the warm-up, which becomes the first session.
     warm: RefCell<Option<Session>>,
 }
 
 #[wasm_bindgen]
 impl WebEngine {
-    /// Loads a model from one source, or from the several files that it is split into.
+    /// Loads a model from one file, or from all parts of a split model.
     ///
-    /// `progress` is told `(status, loaded, total)`: of `upload` in bytes, of `compile` in stages.
+    /// `progress` is called with `(status, loaded, total)`: bytes for `upload`, steps for `compile`.
     #[wasm_bindgen(unchecked_return_type = "Promise<WebEngine>")]
     pub fn load(sources: Vec<JsByteSource>, options: String, progress: Function, cancel: &Cancel) -> Promise {
         let cancel = cancel.clone();
@@ -52,7 +52,7 @@ impl WebEngine {
         })
     }
 
-    /// What the model and its GPU are, as JSON.
+    /// The model and its GPU, as JSON.
     pub fn info(&self) -> String {
         info::of_engine(&self.engine, &self.file).to_string()
     }
@@ -66,26 +66,25 @@ impl WebEngine {
         Ok(WebSession::new(session, self.thrown.clone(), self.gate.clone()))
     }
 
-    /// The tokens of a text: with a `<bos>` before them or without; with the text of special tokens taken for these
-    /// tokens, or for what it is.
+    /// The tokens of a text. `bos` adds a `<bos>`; `special` recognises special tokens in the text.
     pub fn tokenize(&self, text: &str, bos: bool, special: bool) -> Vec<u32> {
         let special = if special { SpecialInput::Parse } else { SpecialInput::Text };
         self.engine.tokenizer().encode(text, EncodeOptions { special, bos })
     }
 
-    /// The text of tokens, with special ones or without.
+    /// The text of tokens. `special` includes special tokens.
     pub fn detokenize(&self, ids: &[u32], special: bool) -> Result<String, Failure> {
         let special = if special { SpecialOutput::All } else { SpecialOutput::Hidden };
         self.engine.tokenizer().decode(ids, special).map_err(failure)
     }
 
-    /// Whether a token ends replies.
+    /// Whether a token ends a reply.
     #[wasm_bindgen(js_name = isEnd)]
     pub fn is_end(&self, id: u32) -> bool {
         self.engine.tokenizer().is_end(id)
     }
 
-    /// The prompt of a conversation, as text.
+    /// The prompt text of a conversation.
     pub fn render(&self, messages: &str, options: &str) -> Result<String, Failure> {
         let (messages, options) = (options::messages(messages)?, options::chat_options(options)?);
         let conversation = Conversation { messages: &messages, tools: &options.tools, think: options.think };
@@ -93,23 +92,23 @@ impl WebEngine {
         Ok(prompt.to_string())
     }
 
-    /// The kernels that steps use, as JSON.
+    /// The kernels that the model runs, as JSON.
     pub fn kernels(&self) -> Result<String, Failure> {
         let chosen = self.engine.gpu_model().map(|model| examination::kernels(&model)).transpose()?;
         Ok(chosen.unwrap_or_default().to_string())
     }
 
-    /// Holds all replies back after the token they are at. Those that are cancelled end all the same.
+    /// Pauses all replies before their next token. Paused replies can still be cancelled.
     pub fn pause(&self) {
         self.gate.close();
     }
 
-    /// Lets replies go on.
+    /// Lets paused replies continue.
     pub fn resume(&self) {
         self.gate.open();
     }
 
-    /// Gives the GPU's memory back at once. Whoever still computes fails; nothing should be under way.
+    /// Frees the GPU's memory at once. Replies have to end first; one that still runs fails.
     pub fn unload(self) {
         if let Some(model) = self.engine.gpu_model() {
             model.gpu().destroy();
@@ -127,10 +126,10 @@ async fn load(
     let file = info::of_file(&model);
     let tell = |status: &str, loaded: u64, total: u64| {
         let (loaded, total) = (loaded as f64, total as f64);
-        // Whatever a listener throws, loading goes on.
+        // An error of the listener does not stop the load.
         let _ = progress.call3(&JsValue::UNDEFINED, &status.into(), &loaded.into(), &total.into());
     };
-    // Kernels are made in two stages: those that answer known cases before anything is uploaded, and the model's own.
+    // Kernels are compiled in two steps: those of the self-test before the upload, and the model's own after it.
     tell("compile", 0, 2);
     let gpu = Gpu::open(&request.gpu()).await.map_err(failure)?;
     let opened = Opened::new(gpu.clone());
@@ -149,7 +148,7 @@ async fn load(
     Ok(WebEngine { engine, file, thrown, gate: Gate::default(), warm: RefCell::new(Some(session)) })
 }
 
-/// A GPU that goes away when what it was opened for is over, fails or is cancelled: a browser would free what is on it whenever it likes.
+/// Releases a GPU when the call that opened it ends, fails or is cancelled. A browser alone would free its memory much later.
 pub(crate) struct Opened(Option<Gpu>);
 
 impl Opened {
@@ -170,7 +169,10 @@ impl Drop for Opened {
     }
 }
 
-async fn open(sources: Vec<JsByteSource>, thrown: &Thrown) -> Result<Model, rullama_gguf::ModelError> {
+pub(crate) async fn open(
+    sources: Vec<JsByteSource>,
+    thrown: &Thrown,
+) -> Result<Model, rullama_gguf::ModelError> {
     let source = |source| Box::new(JsSource::new(source, thrown.clone())) as Box<dyn ByteSource>;
     let mut sources: Vec<_> = sources.into_iter().map(source).collect();
     match sources.len() {
@@ -179,7 +181,7 @@ async fn open(sources: Vec<JsByteSource>, thrown: &Thrown) -> Result<Model, rull
     }
 }
 
-/// Has the kernels made that a first reply needs, so that it is as fast as the others.
+/// Compiles the kernels that the first reply needs, so that it is as fast as later ones.
 async fn warm_up(engine: &Engine) -> Result<Session, rullama_engine::EngineError> {
     const GENERATED: usize = 2;
     let mut session = engine.session()?;

@@ -1,4 +1,4 @@
-//! Errors for JavaScript: a message with everything below it, and the stable code of the library that failed.
+//! Errors for JavaScript: a message with all its causes, and the stable code of the library that failed.
 
 use std::{cell::RefCell, error::Error, rc::Rc};
 
@@ -9,14 +9,14 @@ use rullama_gpu::GpuError;
 use rullama_tokenizer::TokenizerError;
 use wasm_bindgen::JsValue;
 
-/// An error on its way to JavaScript: an `Error` with a `code`, or whatever JavaScript itself threw.
+/// An error for JavaScript: an `Error` with a `code`, or the value that JavaScript itself threw.
 pub(crate) type Failure = JsValue;
 
 /// An error of one of the libraries.
 pub(crate) trait Coded: Error {
     fn stable_code(&self) -> &'static str;
 
-    /// What a program may want to know of it, by name.
+    /// Numbers for programs, by name.
     fn details(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
@@ -69,8 +69,8 @@ impl Coded for EngineError {
     }
 }
 
-/// What JavaScript threw while bytes were read, kept until the error that it became comes back here: in between, the
-/// libraries know only that a source failed.
+/// The error that JavaScript threw while it read bytes. The libraries only report that a source failed, so it is kept here and
+/// thrown again when that report arrives.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Thrown(Rc<RefCell<Option<JsValue>>>);
 
@@ -89,7 +89,7 @@ impl Thrown {
     }
 }
 
-/// The error for JavaScript, of what reads no bytes.
+/// The error for JavaScript, of a call that reads no bytes.
 pub(crate) fn failure(error: impl Coded) -> Failure {
     let failure = plain(error.stable_code(), &error_chain(&error));
     for (name, value) in error.details() {
@@ -98,9 +98,9 @@ pub(crate) fn failure(error: impl Coded) -> Failure {
     failure
 }
 
-/// What a promise that was cancelled fails with.
+/// The error of a cancelled call.
 pub(crate) fn cancelled() -> Failure {
-    plain("cancelled", "it was cancelled")
+    plain("cancelled", "the operation was cancelled")
 }
 
 pub(crate) fn plain(code: &str, message: &str) -> Failure {
@@ -110,6 +110,6 @@ pub(crate) fn plain(code: &str, message: &str) -> Failure {
 }
 
 fn set(object: &JsValue, name: &str, value: &JsValue) {
-    // An error that was just made takes any property.
+    // Setting a property of a new error cannot fail.
     let _ = js_sys::Reflect::set(object, &name.into(), value);
 }

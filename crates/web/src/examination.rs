@@ -1,4 +1,4 @@
-//! What a GPU can do, and whether it computes correctly: without a model, and what a model makes of it.
+//! The GPU without a model: its limits, self-test and bandwidth. Also the kernels that a model runs on it.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use crate::{
     options::LoadRequest,
 };
 
-/// The steps whose kernels are shown: of decoding, and of a prompt.
+/// The steps whose kernels are reported: decoding one token, and reading a prompt.
 const STEPS: [(&str, u32); 2] = [("decode", 1), ("prompt", 512)];
 
-/// Opens the GPU, has each kind of kernel answer known cases, and measures how fast memory is read. The options are those
-/// of loading, as far as they concern the GPU; what is found out is JSON.
+/// Opens the GPU, tests each family of kernels and measures the memory bandwidth. The options are those of loading that
+/// concern the GPU; the report is JSON.
 #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
 pub fn examine(options: String, cancel: &Cancel) -> Promise {
     let cancel = cancel.clone();
@@ -35,7 +35,7 @@ pub fn examine(options: String, cancel: &Cancel) -> Promise {
 async fn report(request: &LoadRequest) -> Result<Value, Failure> {
     let gpu = Gpu::open(&request.gpu()).await.map_err(failure)?;
     let _opened = Opened::new(gpu.clone());
-    // What answers wrongly is not used, so this comes first.
+    // First, because kernels that fail the self-test are not used afterwards.
     let tests = self_test(&gpu).await.map_err(failure)?;
     let seconds = || milliseconds() / 1000.0;
     let bandwidth = measure_bandwidth(&gpu, &seconds).await.map_err(failure)?;
@@ -48,7 +48,7 @@ async fn report(request: &LoadRequest) -> Result<Value, Failure> {
     }))
 }
 
-/// The kernels of a model's steps, and how often a step uses each.
+/// The kernels of a model's steps, and how often a step dispatches each.
 pub(crate) fn kernels(model: &GpuModel) -> Result<Value, Failure> {
     let mut chosen = Vec::new();
     for (step, rows) in STEPS {

@@ -1,7 +1,7 @@
-//! Holding replies back for a while.
+//! Pausing replies.
 //!
-//! Phones take the GPU from a page that nobody looks at. A reply that waits until the page is looked at again goes on
-//! where it was; one that computes on loses the GPU, and with it what it had read.
+//! Phones take the GPU away from a hidden page. A reply that waits until the page is visible again continues where it was;
+//! one that keeps computing loses the GPU and its key-value cache.
 
 use std::{
     cell::RefCell,
@@ -12,7 +12,7 @@ use std::{
 
 use crate::host::milliseconds;
 
-/// What replies pass before each token. Cheap to clone; all clones are one gate.
+/// Replies pass it before each token, and wait while it is closed. Cheap to clone; all clones are the same gate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gate {
     shared: Rc<RefCell<Shared>>,
@@ -29,7 +29,7 @@ impl Gate {
         self.shared.borrow_mut().closed = true;
     }
 
-    /// Lets everybody through who waits.
+    /// Lets all waiting replies continue.
     pub(crate) fn open(&self) {
         let waiting = {
             let mut shared = self.shared.borrow_mut();
@@ -39,7 +39,7 @@ impl Gate {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until the gate is open. Gives the milliseconds it took.
+    /// Waits until the gate is open. Gives the milliseconds that it waited.
     pub(crate) async fn pass(&self) -> f64 {
         let came = milliseconds();
         poll_fn(|context| {

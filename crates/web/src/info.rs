@@ -1,13 +1,15 @@
 //! What a model and its GPU are, as JSON.
 
+use std::collections::BTreeMap;
+
 use rullama_engine::Engine;
-use rullama_gguf::Model;
-use rullama_gpu::DeviceProfile;
+use rullama_gguf::{Mix, Model};
+use rullama_gpu::{Budget, DeviceProfile, weights::Conversion};
 use serde_json::{Value, json};
 
 use crate::host;
 
-/// What only the file knows, taken before the engine has it.
+/// What only the file knows. The engine does not keep it, so this is called before the engine takes the model.
 pub(crate) fn of_file(model: &Model) -> Value {
     let text = |key| model.metadata().optional_str(key).ok().flatten();
     let parameters = model.tensors().fold(0, |sum: u64, tensor| sum.saturating_add(tensor.shape.values()));
@@ -17,6 +19,19 @@ pub(crate) fn of_file(model: &Model) -> Value {
         "parameters": parameters,
         "bytes": model.source().len(),
     })
+}
+
+/// The quantisation by the name that model files carry, such as `Q4_K_M`; for a mix without a name here, the format that most
+/// bytes have.
+pub(crate) fn format(model: &Model) -> String {
+    let stated = model.metadata().optional_u32("general.file_type").ok().flatten();
+    let mix = stated.and_then(|number| Mix::ALL.into_iter().find(|mix| mix.file_type() == number));
+    let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
+    for tensor in model.tensors() {
+        *bytes.entry(tensor.format.name()).or_default() += tensor.bytes;
+    }
+    let most = bytes.into_iter().max_by_key(|&(_, bytes)| bytes).map_or("", |(name, _)| name);
+    mix.map_or(most, Mix::name).to_uppercase()
 }
 
 pub(crate) fn of_gpu(profile: &DeviceProfile) -> Value {
@@ -31,7 +46,28 @@ pub(crate) fn of_gpu(profile: &DeviceProfile) -> Value {
     })
 }
 
-/// The whole, `file` included.
+/// What a model and one conversation take, by purpose.
+pub(crate) fn of_memory(budget: &Budget) -> Value {
+    json!({
+        "weights": budget.weights,
+        "caches": budget.caches,
+        "scratch": budget.scratch,
+        "staging": budget.staging,
+    })
+}
+
+pub(crate) fn conversions(conversions: &[Conversion]) -> Value {
+    let conversion = |conversion: &Conversion| {
+        json!({
+            "tensor": conversion.tensor,
+            "from": conversion.from.name(),
+            "to": conversion.to.name(),
+        })
+    };
+    conversions.iter().map(conversion).collect()
+}
+
+/// Everything about a loaded model, `file` included.
 pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     let config = engine.config();
     let mut info = file.clone();
@@ -42,24 +78,11 @@ pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     info["wasmMemory"] = host::memory().into();
     info["warnings"] = engine.warnings().iter().map(ToString::to_string).collect();
     let Some(model) = engine.gpu_model() else { return info };
-    let (profile, budget) = (model.gpu().profile(), model.budget());
-    info["gpu"] = of_gpu(profile);
+    info["gpu"] = of_gpu(model.gpu().profile());
     info["residency"] = model.residency().as_str().into();
-    info["memory"] = json!({
-        "weights": budget.weights,
-        "caches": budget.caches,
-        "scratch": budget.scratch,
-        "staging": budget.staging,
-        "total": budget.total(),
-    });
-    let conversion = |conversion: &rullama_gpu::weights::Conversion| {
-        json!({
-            "tensor": conversion.tensor,
-            "from": conversion.from.name(),
-            "to": conversion.to.name(),
-        })
-    };
-    info["conversions"] = model.conversions().iter().map(conversion).collect();
+    info["memory"] = of_memory(model.budget());
+    info["memory"]["total"] = model.budget().total().into();
+    info["conversions"] = conversions(&model.conversions());
     info["fallbacks"] = model.fallbacks().iter().map(ToString::to_string).collect();
     info
 }

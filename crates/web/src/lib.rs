@@ -1,19 +1,20 @@
-//! The engine for JavaScript: a thin shell that converts and forwards.
+//! The engine for JavaScript: a thin shell that converts values and forwards calls.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `engine` | a loaded model: `WebEngine` |
 //! | `session` | a conversation and its replies: `WebSession` |
+//! | `inspection` | whether a model can be loaded, from its header alone |
 //! | `examination` | what the GPU can do, and whether it computes correctly |
-//! | `source` | bytes that JavaScript reads, as a `ByteSource` |
-//! | `cancel` | a handle that ends what is under way |
-//! | `gate` | holds replies back while nobody looks |
-//! | `options`, `info` | what comes in and what goes out, as JSON |
+//! | `source` | a `ByteSource` whose bytes JavaScript reads |
+//! | `cancel` | a handle that cancels a call |
+//! | `gate` | pauses replies while the page is hidden |
+//! | `options`, `info` | options from JSON, reports to JSON |
 //! | `error` | errors with the engine's codes |
-//! | `host` | the clock, entropy, and where panics are told |
+//! | `host` | the clock, random numbers, and the handler of panics |
 //!
-//! What crosses the border is JSON text, except for token ids and the bytes of models. The npm package `rullama` is the
-//! interface for people; nothing else should call this one. Outside of a browser the crate is empty.
+//! Arguments and results are JSON text, except for token ids and the bytes of models. Programs use the npm package `rullama`;
+//! nothing else should call this crate. Outside of a browser the crate is empty.
 //!
 //! ```js
 //! import init, { Cancel, WebEngine } from "./rullama.js";
@@ -32,6 +33,7 @@ mod examination;
 mod gate;
 mod host;
 mod info;
+mod inspection;
 mod options;
 mod session;
 mod source;
@@ -40,5 +42,6 @@ pub use cancel::Cancel;
 pub use engine::WebEngine;
 pub use examination::examine;
 pub use host::on_panic;
+pub use inspection::inspect;
 pub use session::WebSession;
 pub use source::JsByteSource;

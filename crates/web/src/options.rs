@@ -1,4 +1,4 @@
-//! Options out of JSON.
+//! Options from JSON.
 
 use rullama_chat::{Message, Think, Tool, parse_messages, parse_tools};
 use rullama_engine::{CacheFormat, ChatOptions, Entropy, GenerateOptions, LoadOptions, OptionRange};
@@ -11,17 +11,17 @@ use crate::{
     host,
 };
 
-/// How a model is loaded.
+/// The options of a load.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LoadRequest {
     context: Option<u32>,
     /// The format of keys and values. Without it, f16: GPUs read it fastest, without visible loss.
     kv: Option<String>,
-    /// The most bytes of GPU memory that may be taken.
+    /// The maximum bytes of GPU memory.
     memory: Option<u64>,
     residency: Option<String>,
-    /// The most tokens of a prompt that are read at once.
+    /// The maximum number of prompt tokens in one step.
     rows: Option<u32>,
     floor: Option<bool>,
     subgroups: Option<bool>,
@@ -31,7 +31,7 @@ pub(crate) struct LoadRequest {
 impl LoadRequest {
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let given = object(text)?;
-        // First, because these errors name the option.
+        // First, because these errors name the option and its range.
         for (option, range) in
             [("context", OptionRange::CONTEXT), ("memory", OptionRange::MEMORY), ("rows", OptionRange::ROWS)]
         {
@@ -40,6 +40,10 @@ impl LoadRequest {
             }
         }
         serde_json::from_value(given.into()).map_err(|error| plain("option.wrong_type", &error.to_string()))
+    }
+
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.memory
     }
 
     pub(crate) fn load(&self) -> Result<LoadOptions, Failure> {
@@ -69,12 +73,12 @@ impl LoadRequest {
     }
 }
 
-/// The options of a reply without a conversation.
+/// The options of a reply without a chat template.
 pub(crate) fn generate_options(text: &str) -> Result<GenerateOptions, Failure> {
     generate_from(object(text)?)
 }
 
-/// The options of a reply: those of generation, beside `think` and `tools`.
+/// The options of a reply to a conversation: those of generation, `think` and `tools`.
 pub(crate) fn chat_options(text: &str) -> Result<ChatOptions, Failure> {
     let mut options = object(text)?;
     let think = options.remove("think").unwrap_or_default();
@@ -86,7 +90,7 @@ pub(crate) fn chat_options(text: &str) -> Result<ChatOptions, Failure> {
 fn tools(value: Option<Value>) -> Result<Vec<Tool>, Failure> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
-        // Read as text once more, because then errors name the place.
+        // Parsed from text again, because errors then name the place.
         Some(tools) => parse_tools(&tools.to_string()).map_err(failure),
     }
 }

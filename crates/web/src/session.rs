@@ -1,7 +1,7 @@
 //! A conversation and its replies.
 //!
-//! A reply borrows its session, which no JavaScript object can hold. So a call takes the session out of its slot, does
-//! all of the reply, and puts it back; what became known on the way goes to a function that the caller gave.
+//! A reply borrows its session, and no JavaScript object can hold a borrow. So a call takes the session out of its slot,
+//! writes the whole reply, and puts the session back. It reports events to a function that the caller passes.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -21,7 +21,7 @@ use crate::{
     options,
 };
 
-/// A conversation: what the model has read so far, ready to be continued. One reply at a time.
+/// A conversation, with the key-value cache of what the model has read. It writes one reply at a time.
 #[wasm_bindgen]
 pub struct WebSession {
     slot: Rc<RefCell<Option<Session>>>,
@@ -34,7 +34,7 @@ impl WebSession {
         Self { slot: Rc::new(RefCell::new(Some(session))), thrown, gate }
     }
 
-    /// Runs `work` on the session, and gives its result as JSON.
+    /// Runs `work` on the session and gives its result as JSON.
     fn run(
         &self,
         cancel: &Cancel,
@@ -52,83 +52,86 @@ impl WebSession {
 
 #[wasm_bindgen]
 impl WebSession {
-    /// Answers a whole conversation. What it has in common with what was read before is not read again.
+    /// Answers a whole conversation. The prefix that it shares with the previous prompt is not read again.
     ///
-    /// `on_delta` is told each part of the answer as it becomes known; the promise gives the whole. Both are JSON.
+    /// `on_event` is called with `started` when the prompt has been read, then with each delta. The promise gives the whole
+    /// reply. All are JSON.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
-    pub fn chat(&self, messages: String, options: String, on_delta: Function, cancel: &Cancel) -> Promise {
+    pub fn chat(&self, messages: String, options: String, on_event: Function, cancel: &Cancel) -> Promise {
         let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
             let (messages, options) = (options::messages(&messages)?, options::chat_options(&options)?);
             let engine = session.engine().clone();
             let reply = session.chat(&messages, &options).map_err(|error| thrown.failure(error))?;
-            finish(&engine, reply, &on_delta, &gate, thrown).await
+            finish(&engine, reply, &on_event, &gate, thrown).await
         })
     }
 
-    /// Adds a message to the conversation and answers it; the answer becomes part of the conversation, as far as it got.
+    /// Adds a message to the conversation and answers it. The answer becomes part of the conversation, even if it is cancelled
+    /// half-way.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
-    pub fn send(&self, message: String, options: String, on_delta: Function, cancel: &Cancel) -> Promise {
+    pub fn send(&self, message: String, options: String, on_event: Function, cancel: &Cancel) -> Promise {
         let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
             let mut messages = options::messages(&format!("[{message}]"))?;
             let options = options::chat_options(&options)?;
             let Some(message) = messages.pop().filter(|_| messages.is_empty()) else {
-                return Err(plain("chat.wrong_type", "one message was expected"));
+                return Err(plain("chat.wrong_type", "`send` takes one message, not a list"));
             };
             let engine = session.engine().clone();
             let reply = session.send(message, &options).map_err(|error| thrown.failure(error))?;
-            finish(&engine, reply, &on_delta, &gate, thrown).await
+            finish(&engine, reply, &on_event, &gate, thrown).await
         })
     }
 
-    /// Continues tokens, taken as they are.
+    /// Continues token ids, without a chat template.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
-    pub fn generate(&self, ids: Vec<u32>, options: String, on_delta: Function, cancel: &Cancel) -> Promise {
+    pub fn generate(&self, ids: Vec<u32>, options: String, on_event: Function, cancel: &Cancel) -> Promise {
         let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
             let options = options::generate_options(&options)?;
             let engine = session.engine().clone();
             let failed = |error| thrown.failure(error);
             gate.pass().await;
-            let started = milliseconds();
+            let started_at = milliseconds();
             let mut generation = session.generate(&ids, &options, SpecialOutput::Hidden).map_err(failed)?;
             generation.read_prompt().await.map_err(failed)?;
             let read = milliseconds();
+            tell(&on_event, &started(generation.seed(), generation.usage(), read - started_at))?;
             let (mut parts, mut held) = (ReplyParts::default(), 0.0);
             while let Some(token) = generation.next().await {
                 held += gate.pass().await;
                 let token = token.map_err(failed)?;
                 let mut delta = Map::from_iter([("text".to_owned(), token.text.as_str().into())]);
                 describe(&mut delta, std::slice::from_ref(&token.sampled), engine.tokenizer());
-                tell(&on_delta, &Value::Object(delta))?;
+                tell(&on_event, &Value::Object(delta))?;
                 parts.push(Delta::Answer(token.text));
             }
             let outcome = Outcome {
                 engine: &engine,
                 generation: &generation,
                 parts: &parts,
-                prompt: read - started,
+                prompt: read - started_at,
                 generate: milliseconds() - read - held,
             };
             Ok(outcome.json())
         })
     }
 
-    /// The messages of `send` and the replies to them, as JSON.
+    /// The messages that `send` added and the replies to them, as JSON.
     pub fn messages(&self) -> Result<String, Failure> {
         let slot = self.slot.borrow();
         let session = slot.as_ref().ok_or_else(busy)?;
         serde_json::to_string(session.messages()).map_err(|error| plain("internal", &error.to_string()))
     }
 
-    /// Tokens that the model has read and remembers.
+    /// Tokens in the key-value cache.
     pub fn length(&self) -> Result<u32, Failure> {
         let slot = self.slot.borrow();
         Ok(slot.as_ref().ok_or_else(busy)?.history().len() as u32)
     }
 
-    /// Forgets everything.
+    /// Removes all messages and empties the key-value cache.
     pub fn clear(&self) -> Result<(), Failure> {
         self.slot.borrow_mut().as_mut().ok_or_else(busy)?.clear();
         Ok(())
@@ -136,22 +139,26 @@ impl WebSession {
 }
 
 fn busy() -> Failure {
-    plain("session.busy", "the session is writing a reply; it writes one at a time")
+    plain(
+        "session.busy",
+        "this session is already writing a reply; wait for it to end, or use another session",
+    )
 }
 
-/// Writes a reply to its end.
+/// Writes a reply and reports its events.
 async fn finish(
     engine: &Engine,
     mut reply: Reply<'_>,
-    on_delta: &Function,
+    on_event: &Function,
     gate: &Gate,
     thrown: &Thrown,
 ) -> Result<Value, Failure> {
     let failed = |error| thrown.failure(error);
     gate.pass().await;
-    let started = milliseconds();
+    let started_at = milliseconds();
     reply.read_prompt().await.map_err(failed)?;
     let read = milliseconds();
+    tell(on_event, &started(reply.seed(), reply.usage(), read - started_at))?;
     let (mut told, mut held) = (0, 0.0);
     while let Some(delta) = reply.next().await {
         held += gate.pass().await;
@@ -159,22 +166,32 @@ async fn finish(
             Delta::Answer(text) => Map::from_iter([("text".to_owned(), text.into())]),
             Delta::Thought(text) => Map::from_iter([("thought".to_owned(), text.into())]),
             Delta::Call(call) => Map::from_iter([("toolCalls".to_owned(), json!([call]))]),
-            // Nothing that a reader could use.
+            // Other kinds of delta carry nothing for JavaScript.
             _ => Map::new(),
         };
-        // Tokens that were chosen since the last delta. Some of their text may still be held back.
+        // The tokens since the previous delta. The text of some may be held back: it could begin a stop text.
         describe(&mut value, &reply.tokens()[told..], engine.tokenizer());
         told = reply.tokens().len();
-        tell(on_delta, &Value::Object(value))?;
+        tell(on_event, &Value::Object(value))?;
     }
     let outcome = Outcome {
         engine,
         generation: reply.generation(),
         parts: reply.parts(),
-        prompt: read - started,
+        prompt: read - started_at,
         generate: milliseconds() - read - held,
     };
     Ok(outcome.json())
+}
+
+/// The event that reports a prompt as read: the parts of a result that deltas do not carry.
+fn started(seed: u64, usage: Usage, milliseconds: f64) -> Value {
+    json!({ "started": {
+        "seed": seed,
+        "promptTokens": usage.prompt_tokens,
+        "reusedTokens": usage.reused_tokens,
+        "promptMs": milliseconds,
+    } })
 }
 
 /// A complete reply.
@@ -212,14 +229,14 @@ impl Outcome<'_> {
     }
 }
 
-/// Adds the ids of tokens, and their log-probabilities where these were asked for.
+/// Adds the ids of tokens, and their log-probabilities if they were requested.
 fn describe(value: &mut Map<String, Value>, tokens: &[Sampled], tokenizer: &Tokenizer) {
     value.insert("ids".into(), tokens.iter().map(|token| token.id).collect());
     if tokens.iter().all(|token| token.logprob.is_none()) {
         return;
     }
     let describe = |id: u32, logprob: Option<f32>| {
-        // What was chosen is a token.
+        // Every sampled id is in the vocabulary.
         let bytes = tokenizer.piece(id, SpecialOutput::All).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         json!({ "id": id, "token": text, "bytes": &bytes[..], "logprob": logprob })
@@ -232,7 +249,7 @@ fn describe(value: &mut Map<String, Value>, tokens: &[Sampled], tokenizer: &Toke
     value.insert("logprobs".into(), logprobs.collect());
 }
 
-/// Hands a delta on. What the listener throws ends the reply.
-fn tell(on_delta: &Function, delta: &Value) -> Result<(), Failure> {
-    on_delta.call1(&JsValue::UNDEFINED, &delta.to_string().into()).map(|_| ())
+/// Reports an event. If the listener throws, the reply ends with that error.
+fn tell(on_event: &Function, delta: &Value) -> Result<(), Failure> {
+    on_event.call1(&JsValue::UNDEFINED, &delta.to_string().into()).map(|_| ())
 }

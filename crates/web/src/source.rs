@@ -1,4 +1,4 @@
-//! Bytes that JavaScript reads: from a server, a file somebody chose, the browser's storage.
+//! Bytes that JavaScript reads: from a server, a file that the user chose, or the browser's storage.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ extern "C" {
     fn read(this: &JsByteSource, offset: f64, length: f64) -> Result<JsValue, JsValue>;
 }
 
-/// Such a source for the libraries.
+/// A `ByteSource` for the libraries that calls such a source.
 pub(crate) struct JsSource {
     source: JsByteSource,
     name: String,
@@ -43,7 +43,7 @@ impl JsSource {
             return Err(SourceError::OutOfRange { name: self.name.clone(), range, len: self.len });
         }
         let wanted = range.end - range.start;
-        // What promises bytes and what has them at once are both welcome.
+        // A reader may give bytes or a promise of bytes.
         let read = match self.source.read(range.start as f64, wanted as f64) {
             Ok(value) => JsFuture::from(Promise::resolve(&value)).await,
             Err(thrown) => Err(thrown),
@@ -53,10 +53,11 @@ impl JsSource {
             self.thrown.keep(thrown);
             other("its reader failed")
         })?;
-        let bytes: Uint8Array = value.dyn_into().map_err(|_| other("its reader gave no Uint8Array"))?;
+        let bytes: Uint8Array =
+            value.dyn_into().map_err(|_| other("its reader did not give a Uint8Array"))?;
         match u64::from(bytes.length()) {
             found if found == wanted => Ok(bytes.to_vec()),
-            found => Err(other(&format!("its reader gave {found} bytes; {wanted} were asked for"))),
+            found => Err(other(&format!("its reader gave {found} bytes instead of {wanted}"))),
         }
     }
 }

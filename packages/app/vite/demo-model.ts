@@ -1,7 +1,7 @@
-// The demo model as a file of the app, and what the app has to know of it before it is loaded: the module `virtual:demo-model`.
+// The demo model as a file of the app. The module `virtual:demo-model` has its address, size and digest.
 //
-// Its address has a hash, as those of all assets have, so that no cache can give an old one for a new one. The digest is of the
-// very file, so that what is stored is known to be it without a request.
+// The address contains a hash, like those of all assets, so that a cache can't confuse two versions. With the digest, a stored file
+// is recognised without a request.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -20,7 +20,7 @@ export function demoModel(): Plugin {
         return undefined;
       }
       this.addWatchFile(FILE);
-      const file = await readFile(FILE).catch(() => this.error("models/demo.gguf is missing; it belongs to the project, and the app begins with it"));
+      const file = await readFile(FILE).catch(() => this.error("models/demo.gguf is missing; it is part of the project, and the app needs it"));
       const sha256 = createHash("sha256").update(file).digest("hex");
       return `
         export { default as url } from ${JSON.stringify(`${FILE}?url`)};

@@ -1,9 +1,9 @@
-// The build step behind offline use: tells the service worker which files the built app consists of.
+// The build step for offline use: tells the service worker the list of files of the built app.
 //
-// Models are not among them: nobody has asked for theirs yet, and they have a store of their own.
+// Models are not on the list: they have a store of their own, and a visit alone must not download one.
 //
-// It runs when everything is written, so that nothing a bundler emits late is missed, and puts two constants before the
-// worker's own text. Any change of any file changes `VERSION`, which is what makes browsers fetch the new set.
+// The step runs when all files are written, and puts two constants before the worker's code. Any change of any file changes
+// `VERSION`, which makes browsers download the new files.
 
 import { createHash } from "node:crypto";
 import { readFile, readdir, writeFile } from "node:fs/promises";

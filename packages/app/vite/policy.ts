@@ -1,7 +1,7 @@
 // The Content-Security-Policy of the built page.
 //
-// Only in builds: while developing, Vite puts styles and its own client into the page. `connect-src` is wide because people
-// load models from addresses they type; everything that could run or show foreign things is closed.
+// Only in builds: during development, Vite adds inline styles and its own client to the page. `connect-src` is wide because users
+// load models from any address; scripts, styles and images of other origins are forbidden.
 
 import type { Plugin } from "vite";
 
@@ -27,7 +27,7 @@ export function policy(): Plugin {
       {
         tag: "meta",
         attrs: { "http-equiv": "Content-Security-Policy", content: POLICY },
-        // Before anything it is to hold for.
+        // Before everything that it applies to.
         injectTo: "head-prepend",
       },
     ],

@@ -1,4 +1,4 @@
-// The page's side: makes calls and waits for their answers.
+// The page's side: sends calls and waits for their answers.
 
 import { fromSent, RullamaError, toSent } from "./errors.js";
 import type { Answer, Name, Port, Protocol, Request } from "./protocol.js";
@@ -27,12 +27,12 @@ export class Caller {
     port.listen((answer) => this.#answered(answer));
   }
 
-  /** Makes `reader` known to the other side; gives the number it has there. */
+  /** Keeps a reader here, and gives the number by which the other side reads from it. */
   addReader(reader: CustomSource): number {
     return this.#readers.push(reader) - 1;
   }
 
-  /** Makes a call. A signal that is aborted ends it. */
+  /** Sends a call. Aborting the signal cancels it. */
   call<N extends Name>(
     name: N,
     params: Protocol[N]["params"],
@@ -48,7 +48,7 @@ export class Caller {
     return new Promise<Protocol[N]["result"]>((resolve, reject) => {
       const abort = () => {
         this.#port.post({ kind: "cancel", id });
-        // Nobody waits for the other side to agree.
+        // The caller need not wait until the other side has stopped.
         settle(() => reject(RullamaError.cancelled(signal?.reason)));
       };
       const settle = (how: () => void) => {
@@ -66,7 +66,7 @@ export class Caller {
     });
   }
 
-  /** Ends everything: whoever waits is told `error`, and so is whoever calls from now on. */
+  /** Closes the connection. Pending calls and all later ones reject with `error`. */
   break(error: RullamaError): void {
     this.#broken ??= error;
     for (const { reject } of [...this.#pending.values()]) {
@@ -93,7 +93,7 @@ export class Caller {
   async #read(id: number, reader: number, offset: number, length: number): Promise<void> {
     try {
       const bytes = await this.#readers[reader]?.read(offset, length);
-      // Whatever it is, the other side looks at it closely.
+      // The other side checks the type and length.
       this.#port.post({ kind: "bytes", id, bytes: bytes instanceof ArrayBuffer ? new Uint8Array(bytes) : bytes });
     } catch (thrown) {
       this.#port.post({ kind: "bytes", id, error: toSent(RullamaError.from(thrown, "source.other")) });

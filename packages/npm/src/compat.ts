@@ -1,12 +1,14 @@
-// The names of the system before this one, on top of the same engine.
+// The API of the earlier rullama, implemented with this engine.
 //
-// There a model lived on the thread that loaded it, and some of its methods answered at once. So this class uses the wasm
-// module directly; put it into a worker of your own, as before. New programs use `Engine`.
+// In the earlier API a model runs on the thread that loads it, and some methods are synchronous. So this class uses the wasm module
+// directly; programs put it into a worker of their own, as before. New programs use `Engine`.
 
+import { optionsObject } from "./check.js";
 import { RullamaError } from "./errors.js";
-import { messagesJson, optionsJson } from "./names.js";
+import { checkOptionNames, messagesJson, optionsJson } from "./names.js";
 import { onBroken, runtime, type Runtime } from "./runtime.js";
 import { checkNumber, RANGES } from "./ranges.js";
+import { absolute } from "./source/addresses.js";
 import { httpSource } from "./source/http.js";
 import { bytesSource } from "./source/memory.js";
 import type { ByteSource } from "./source/types.js";
@@ -17,19 +19,20 @@ import type { WebEngine, WebSession } from "./wasm/rullama.js";
 /** Reads a range of a model's file. */
 export type ReadFunction = (offset: number, length: number) => Uint8Array | Promise<Uint8Array>;
 
-/** How tokens are chosen, in the names of that system or of this one. */
+/** Sampling options, by the names of the earlier API or of this one. An unknown option is an error. */
 export type Sampling = GenerateOptions & { repetition_penalty?: number; [name: string]: unknown };
 
-/** Tokens that a conversation may have, where that system held back for the sake of phones. */
+/** The default context of {@link Model.loadFromOpfsTextOnly}, for phones. */
 const SMALL_CONTEXT = 512;
 
+/** A model with the API of the earlier rullama. New programs use {@link Engine}. */
 export class Model {
   readonly #wasm: Runtime;
   readonly #engine: WebEngine;
   readonly #session: WebSession;
   readonly #source: ByteSource;
   readonly #info: EngineInfo;
-  /** What the model has read. */
+  /** The tokens that the model has read. */
   #tokens: number[] = [];
   #sampling: Sampling = { temperature: 0 };
 
@@ -48,16 +51,16 @@ export class Model {
 
   /** Loads a model from a server that answers Range requests. */
   static async loadFromUrl(url: string): Promise<Model> {
-    return Model.#load(await httpSource(url));
+    return Model.#load(await httpSource(absolute(url)));
   }
 
-  /** Loads a model that `read` reads, which has `total` bytes. */
+  /** Loads a model of `total` bytes whose ranges `read` gives. */
   static async loadFromOpfs(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
     const context = checkedContext(maxContext);
     return Model.#load(readerSource(read, total), context === undefined ? {} : { context });
   }
 
-  /** The same for phones: without towers for images and sound, with tables that stay in the file, and a small context. */
+  /** The same for phones: embedding tables stay in the file, and the context is small. */
   static async loadFromOpfsTextOnly(read: ReadFunction, total: number, maxContext?: number): Promise<Model> {
     return Model.#load(readerSource(read, total), memoryOptions({ context: checkedContext(maxContext) ?? SMALL_CONTEXT }, true));
   }
@@ -83,7 +86,7 @@ export class Model {
     return this.#info.context;
   }
 
-  /** The tokens of a text, special ones included; `<bos>` only if the text has one. */
+  /** The tokens of a text. Special tokens in the text are recognised; no `<bos>` is added. */
   encode(text: string): Uint32Array {
     return this.#engine.tokenize(text, false, true);
   }
@@ -93,12 +96,12 @@ export class Model {
     return this.#engine.detokenize(Uint32Array.of(id), true);
   }
 
-  /** Whether a token ends replies. */
+  /** Whether a token ends a reply. */
   isEos(id: number): boolean {
     return this.#engine.isEnd(id);
   }
 
-  /** Reads a token and chooses the one after it. */
+  /** Reads a token and samples the next one. */
   async step(id: number): Promise<number> {
     const { repetition_penalty: penalty, ...options } = this.#sampling;
     const tokens = this.#tokens;
@@ -108,9 +111,9 @@ export class Model {
       checkNumber("repetition_penalty", RANGES.repeat_penalty, penalty);
       given.repeatPenalty = penalty;
     }
-    // A seed of -1 stays random.
+    // A seed of −1 means a random one.
     if (typeof given.seed === "number" && given.seed !== -1) {
-      // Each step draws anew; with one seed for all, all would draw the same.
+      // Each step starts its random numbers anew; with the same seed, all steps would draw the same number.
       given.seed += tokens.length;
     }
     const cancel = new this.#wasm.Cancel();
@@ -119,11 +122,11 @@ export class Model {
       const json = await unlessBroken(reply);
       const [next] = (JSON.parse(json) as ReplyResult).ids;
       if (next === undefined) {
-        throw new RullamaError("context.overflow", `the context of ${this.maxContext} tokens is full`);
+        throw new RullamaError("context.overflow", `The context of ${this.maxContext} tokens is full.`);
       }
       return next;
     } catch (thrown) {
-      // What failed was not read.
+      // A step that fails has not read its token.
       tokens.pop();
       throw RullamaError.from(thrown);
     } finally {
@@ -131,24 +134,26 @@ export class Model {
     }
   }
 
-  /** Forgets everything that was read. */
+  /** Starts again with an empty context. */
   reset(): void {
     this.#tokens = [];
     this.#session.clear();
   }
 
-  /** Sets how tokens are chosen. Until then it is always the likeliest. */
+  /** Sets the sampling options. The default is a temperature of 0. */
   setSampling(options: Sampling): void {
+    const { repetition_penalty: _, ...rest } = optionsObject(options);
+    checkOptionNames(rest);
     this.#sampling = { ...options };
   }
 
-  /** The prompt of a conversation, with `<bos>` before it or without. */
+  /** The prompt text of a conversation, with or without `<bos>`. */
   renderChat(messages: readonly Message[], withBos = true): string {
     const prompt = this.#engine.render(messagesJson(messages), optionsJson({ think: false }));
     return withBos ? prompt : prompt.replace(/^<bos>/, "");
   }
 
-  /** Gives the memory back. */
+  /** Frees the memory. */
   free(): void {
     this.#session.free();
     this.#engine.unload();
@@ -156,7 +161,7 @@ export class Model {
   }
 }
 
-/** The size of a context; none where it was left out or is 0, which that system took for its default. */
+/** The context; undefined if it was left out or is 0, which the earlier API treated as its default. */
 function checkedContext(maxContext: number | undefined): number | undefined {
   if (maxContext === undefined || maxContext === 0) {
     return undefined;
@@ -165,7 +170,7 @@ function checkedContext(maxContext: number | undefined): number | undefined {
   return maxContext;
 }
 
-/** Waits for something of the module, but not longer than the module lives. */
+/** Waits for a promise of the wasm module; rejects if the module crashes, because the promise then never settles. */
 function unlessBroken<T>(work: Promise<T>): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const forget = onBroken(reject);

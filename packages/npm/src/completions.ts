@@ -1,15 +1,16 @@
-// The engine in OpenAI's shape: `engine.chat.completions.create({ messages, stream })`.
+// OpenAI's chat completions API: `engine.chat.completions.create({ messages, stream })`.
 
+import { anyObject, checkedOptions } from "./check.js";
 import { RullamaError } from "./errors.js";
 import { checkNumber, RANGES } from "./ranges.js";
 import type { Reply } from "./reply.js";
-import type { ChatOptions, ChosenLogprob, Message, ReplyResult, Tool, ToolCall } from "./types.js";
+import type { ChatOptions, ChosenLogprob, Message, ReplyResult, Role, Tool, ToolCall } from "./types.js";
 
-/** A piece of a message's content. */
+/** A part of a message's content. */
 export type ContentPart = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
 
 export interface CompletionMessage {
-  role: string;
+  role: Role;
   content?: string | ContentPart[] | null;
   name?: string;
   reasoning_content?: string;
@@ -23,12 +24,16 @@ export interface CompletionToolCall {
   function: { name: string; arguments: string };
 }
 
-/** A request. Fields of OpenAI's that are not named here are ignored, but for those that would change the answer. */
+/**
+ * A request. A field that is not listed here, or a value that is not supported, is an error. OpenAI's fields that only label a request
+ * are accepted and have no effect.
+ */
 export interface CompletionRequest {
   messages: CompletionMessage[];
+  /** Appears in the response. Default: the name of the loaded model. */
   model?: string;
   stream?: boolean;
-  stream_options?: { include_usage?: boolean };
+  stream_options?: { include_usage?: boolean; include_obfuscation?: boolean };
   max_tokens?: number;
   max_completion_tokens?: number;
   temperature?: number;
@@ -36,16 +41,28 @@ export interface CompletionRequest {
   top_k?: number;
   stop?: string | string[];
   seed?: number;
+  /** Only 1. */
   n?: number;
   tools?: Tool[];
+  tool_choice?: "auto" | "none";
+  /** Only `true`, the default: the model decides how many tools it calls. */
+  parallel_tool_calls?: boolean;
+  /** Only text. */
+  response_format?: { type: "text" };
   logprobs?: boolean;
   top_logprobs?: number;
   logit_bias?: Record<string, number>;
   frequency_penalty?: number;
   presence_penalty?: number;
-  /** `none` answers without thinking. */
+  /** `none` turns reasoning off; every other level turns it on. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high";
-  [other: string]: unknown;
+  user?: string;
+  metadata?: Record<string, string>;
+  store?: boolean;
+  service_tier?: string;
+  safety_identifier?: string;
+  prompt_cache_key?: string;
+  prompt_cache_retention?: string;
 }
 
 export interface CompletionUsage {
@@ -55,7 +72,7 @@ export interface CompletionUsage {
   prompt_tokens_details: { cached_tokens: number };
 }
 
-/** What OpenAI's shape has no place for: how long it took. */
+/** How long the reply took. Not part of OpenAI's API. */
 export interface CompletionTimings {
   prompt_ms: number;
   generate_ms: number;
@@ -127,7 +144,7 @@ export class Completions {
     this.#model = model;
   }
 
-  /** Answers a conversation: whole, or with `stream: true` as chunks. Leaving the loop over these ends the reply. */
+  /** Answers a conversation: as a whole, or with `stream: true` in chunks. Leaving the loop over the chunks stops the model. */
   create(
     request: CompletionRequest & { stream: true },
     options?: { signal?: AbortSignal },
@@ -141,10 +158,9 @@ export class Completions {
     request: CompletionRequest,
     options: { signal?: AbortSignal } = {},
   ): Promise<Completion | AsyncIterable<CompletionChunk>> {
-    if (request.n !== undefined && request.n !== null && request.n !== 1) {
-      throw new RullamaError("option.out_of_range", `option \`n\`: found ${request.n}; expected 1`);
-    }
-    const reply = this.#answer(readMessages(request.messages), readOptions(request, options.signal));
+    checkRequest(request);
+    const { signal } = checkedOptions(options, { signal: anyObject });
+    const reply = this.#answer(readMessages(request.messages), readOptions(request, signal));
     const head = {
       id: `chatcmpl-${crypto.randomUUID()}`,
       created: Math.floor(Date.now() / 1000),
@@ -215,12 +231,12 @@ async function* chunks(reply: Reply, head: Head, includeUsage: boolean): AsyncGe
       yield { ...head, object: "chat.completion.chunk", choices: [], usage: usage(result), timings: timings(result) };
     }
   } finally {
-    // Whoever leaves early wants no more of it; after the end this does nothing.
+    // The loop may have been left early. After the end this does nothing.
     reply.cancel();
   }
 }
 
-/** A stream that ends its reply also if it is left before it has begun, of which a generator would not hear. */
+/** A stream that cancels its reply even if it is closed before the first chunk is read, which a generator alone does not notice. */
 function cancelling<T>(reply: Reply, stream: AsyncGenerator<T>): AsyncIterableIterator<T> {
   return {
     next: () => stream.next(),
@@ -236,13 +252,13 @@ function cancelling<T>(reply: Reply, stream: AsyncGenerator<T>): AsyncIterableIt
 
 function readMessages(messages: CompletionMessage[]): Message[] {
   if (!Array.isArray(messages)) {
-    throw new RullamaError("chat.wrong_type", "`messages` is no list; a list of messages is needed");
+    throw new RullamaError("chat.wrong_type", "`messages` must be a list of messages.");
   }
   const names = new Map<string, string>();
   return messages.map((message) => {
     const { role, content, name, reasoning_content: thought, tool_calls: calls, tool_call_id: id } = message;
     if (calls !== undefined && calls !== null && !(Array.isArray(calls) && calls.every((call) => call?.function?.name))) {
-      throw new RullamaError("chat.wrong_type", "`tool_calls` is no list of calls with a function and its name");
+      throw new RullamaError("chat.wrong_type", "`tool_calls` must be a list of calls, each with a `function` that has a `name`.");
     }
     for (const call of calls ?? []) {
       names.set(call.id, call.function.name);
@@ -255,7 +271,7 @@ function readMessages(messages: CompletionMessage[]): Message[] {
       role,
       content: typeof content === "string" ? content : texts.join(""),
       ...(thought ? { thought } : {}),
-      // The engine reads arguments in a string as well.
+      // The engine also accepts arguments as a JSON string.
       ...(calls ? { toolCalls: calls as unknown as ToolCall[] } : {}),
       ...(id ? { toolCallId: id } : {}),
       ...(toolName ? { toolName } : {}),
@@ -267,23 +283,86 @@ function readMessages(messages: CompletionMessage[]): Message[] {
 function base64(url: string): string {
   const found = /^data:[^,]*;base64,(.*)$/s.exec(url);
   if (!found?.[1]) {
-    throw new RullamaError("chat.wrong_type", "`image_url` is no data URL with base64; one is needed");
+    throw new RullamaError("chat.wrong_type", "`image_url` must be a data URL with base64.");
   }
   return found[1];
 }
 
-/** What would change the answer and cannot be done is refused; what only describes the request is passed over. */
-function refuseImpossible(request: CompletionRequest): void {
-  const { response_format: format, tool_choice: choice } = request as CompletionRequest & Record<string, unknown>;
-  if (format && (format as { type?: unknown }).type !== "text") {
-    throw new RullamaError("option.out_of_range", "option `response_format`: only the type `text` is known");
+/** The fields of a request: true for those that are used, false for those that only label a request. */
+const FIELDS: Record<keyof CompletionRequest, boolean> = {
+  messages: true,
+  model: true,
+  stream: true,
+  stream_options: true,
+  max_tokens: true,
+  max_completion_tokens: true,
+  temperature: true,
+  top_p: true,
+  top_k: true,
+  stop: true,
+  seed: true,
+  n: true,
+  tools: true,
+  tool_choice: true,
+  parallel_tool_calls: true,
+  response_format: true,
+  logprobs: true,
+  top_logprobs: true,
+  logit_bias: true,
+  frequency_penalty: true,
+  presence_penalty: true,
+  reasoning_effort: true,
+  user: false,
+  metadata: false,
+  store: false,
+  service_tier: false,
+  safety_identifier: false,
+  prompt_cache_key: false,
+  prompt_cache_retention: false,
+};
+
+/** The supported values of fields that are not numbers. */
+const VALUES: Partial<Record<keyof CompletionRequest, readonly unknown[]>> = {
+  stream: [true, false],
+  n: [1],
+  tool_choice: ["auto", "none"],
+  parallel_tool_calls: [true],
+  logprobs: [true, false],
+  reasoning_effort: ["none", "minimal", "low", "medium", "high"],
+};
+
+/** Refuses unknown fields, and values that would have to change the answer but cannot. Null stands for a field that is left out. */
+function checkRequest(request: CompletionRequest): void {
+  if (typeof request !== "object" || request === null) {
+    throw new RullamaError("option.wrong_type", "The request must be an object with `messages`.");
   }
-  if (choice && choice !== "auto" && choice !== "none") {
-    throw new RullamaError("option.out_of_range", "option `tool_choice`: only `auto` and `none` are known");
+  for (const [name, value] of Object.entries(request)) {
+    if (!Object.hasOwn(FIELDS, name)) {
+      throw new RullamaError("option.unknown", `Option \`${name}\` is not supported.`);
+    }
+    const supported = VALUES[name as keyof CompletionRequest];
+    if (supported && value !== undefined && value !== null && !supported.includes(value)) {
+      throw unsupported(name, value, supported);
+    }
+  }
+  const { response_format: format, stream_options: stream } = request;
+  if (format && format.type !== "text") {
+    throw unsupported("response_format.type", format.type, ["text"]);
+  }
+  for (const name of Object.keys(stream ?? {})) {
+    if (!["include_usage", "include_obfuscation"].includes(name)) {
+      throw new RullamaError("option.unknown", `Option \`stream_options.${name}\` is not supported.`);
+    }
   }
 }
 
-/** The numbers of a request that are used. */
+function unsupported(name: string, value: unknown, supported: readonly unknown[]): RullamaError {
+  const list = supported.map((one) => JSON.stringify(one)).join(", ");
+  const found = JSON.stringify(value) ?? String(value);
+  return new RullamaError("option.out_of_range", `Option \`${name}\` is ${found}. Supported: ${list}.`);
+}
+
+/** The numeric fields of a request, with their ranges. */
 const NUMBERS = {
   max_completion_tokens: RANGES.max_tokens,
   max_tokens: RANGES.max_tokens,
@@ -296,7 +375,7 @@ const NUMBERS = {
   top_logprobs: RANGES.top_logprobs,
 } as const;
 
-/** Refuses numbers out of range, under the names that the request has for them. */
+/** Refuses numbers out of range, by the names that they have in the request. */
 function checkNumbers(request: CompletionRequest): void {
   for (const [name, range] of Object.entries(NUMBERS)) {
     checkNumber(name, range, request[name as keyof typeof NUMBERS]);
@@ -304,7 +383,6 @@ function checkNumbers(request: CompletionRequest): void {
 }
 
 function readOptions(request: CompletionRequest, signal?: AbortSignal): ChatOptions {
-  refuseImpossible(request);
   checkNumbers(request);
   const known: Record<string, unknown> = {
     maxTokens: request.max_completion_tokens ?? request.max_tokens,
@@ -342,7 +420,11 @@ function writeLogprobs(logprobs: ChosenLogprob[] | undefined): CompletionLogprob
 }
 
 function finish({ finishReason, toolCalls }: ReplyResult): CompletionFinish {
-  return finishReason === "stop" && toolCalls.length > 0 ? "tool_calls" : finishReason;
+  if (finishReason === "stop" && toolCalls.length > 0) {
+    return "tool_calls";
+  }
+  // OpenAI's API has no reason for a cancelled reply.
+  return finishReason === "cancelled" ? null : finishReason;
 }
 
 function usage({ usage: { promptTokens, reusedTokens, generatedTokens } }: ReplyResult): CompletionUsage {
@@ -360,7 +442,7 @@ function timings({ usage, timings: { promptMs, generateMs } }: ReplyResult): Com
     prompt_ms: promptMs,
     generate_ms: generateMs,
     prompt_per_second: rate(usage.promptTokens - usage.reusedTokens, promptMs),
-    // The first token came with the prompt.
+    // The first token belongs to the prompt's time.
     generate_per_second: rate(Math.max(usage.generatedTokens - 1, 0), generateMs),
   };
 }

@@ -1,4 +1,4 @@
-// The engine as programs see it.
+// The public interface of a loaded model.
 
 import type { Caller } from "./caller.js";
 import {
@@ -10,22 +10,18 @@ import {
   either,
   oneOf,
   optionsObject,
-  runningPlace,
-  wasmLocation,
-  within,
   yesOrNo,
   type Expected,
 } from "./check.js";
 import { Completions } from "./completions.js";
 import { connect } from "./connect.js";
 import { RullamaError } from "./errors.js";
+import { INSPECT_OPTIONS, isTight, loadRequest } from "./load-request.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
 import type { LoadParams } from "./protocol.js";
-import { RANGES } from "./ranges.js";
 import { Reply } from "./reply.js";
+import { describeStore } from "./source/open.js";
 import { askToPersist } from "./store/persist.js";
-import { describe, describeStore, sentWasm } from "./source/open.js";
-import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
 import type {
   ChatOptions,
   EngineInfo,
@@ -37,28 +33,18 @@ import type {
 } from "./types.js";
 import { watchHidden } from "./visibility.js";
 
-/** The conversation that {@link Engine.chat} and {@link Engine.generate} share. */
+/** The session that {@link Engine.chat} and {@link Engine.generate} share. */
 const SHARED_SESSION = 0;
 
 const LOAD_OPTIONS = {
-  context: within(RANGES.context),
-  kv: oneOf("f32", "f16", "q8"),
-  memory: within(RANGES.memory),
-  residency: oneOf("gpu", "rows", "paged"),
-  tight: yesOrNo,
+  ...INSPECT_OPTIONS,
   whenHidden: oneOf("continue", "pause"),
   onProgress: callable,
-  signal: anyObject,
-  worker: runningPlace,
-  wasm: wasmLocation,
-  headers: anyObject,
   store: either(yesOrNo, anyObject),
-  floor: yesOrNo,
-  subgroups: yesOrNo,
   selfTest: yesOrNo,
 } satisfies Record<keyof LoadOptions, Expected>;
 
-/** Answers conversations; `chat.completions.create` does so in OpenAI's shape. */
+/** Answers a conversation; `chat.completions.create` does the same with OpenAI's request and response types. */
 export interface Chat {
   (messages: readonly Message[], options?: ChatOptions): Reply;
   readonly completions: Completions;
@@ -66,12 +52,12 @@ export interface Chat {
 
 /** A loaded model. */
 export class Engine {
-  /** What the model is, and where it runs. */
+  /** The model, its GPU and the memory that it takes. */
   readonly info: EngineInfo;
 
   /**
-   * Answers a conversation. Of what it has in common with the last one, nothing is computed again. One answer is written
-   * at a time; others wait.
+   * Answers a conversation. The messages that it shares with the previous conversation are not computed again. The engine writes one
+   * answer at a time; later calls wait for their turn.
    */
   readonly chat: Chat;
 
@@ -84,7 +70,7 @@ export class Engine {
   private constructor(caller: Caller, info: EngineInfo, pauses: boolean) {
     this.#caller = caller;
     this.info = info;
-    // Whoever waits for a reply is told what breaks the engine; nobody waits for this.
+    // If the engine fails, the pending replies report it, so this call does not need to.
     const pause = (paused: boolean) => void caller.call("pause", { paused }).catch(() => {});
     this.#unwatch = pauses ? watchHidden(pause) : () => {};
     const chat = (messages: readonly Message[], options: ChatOptions = {}) =>
@@ -92,30 +78,25 @@ export class Engine {
     this.chat = Object.assign(chat, { completions: new Completions(chat, info.name) });
   }
 
-  /** Loads a model. */
+  /**
+   * Loads a model. Rejects with a {@link RullamaError}; {@link inspect} finds most errors without reading the weights. With the option
+   * `store`, a model that is not stored yet is inspected before it is downloaded.
+   */
   static async load(source: ModelSource, given: LoadOptions = {}): Promise<Engine> {
     const options = checkedOptions(given, LOAD_OPTIONS);
-    const { worker = true, signal, onProgress, wasm, headers, store, kv, memory, floor, subgroups, selfTest } = options;
+    const { worker = true, signal, onProgress, store } = options;
     if (signal?.aborted) {
       throw RullamaError.cancelled(signal.reason);
     }
-    const { tight = hasLittleMemory(await deviceHints()), whenHidden = tight ? "pause" : "continue" } = options;
+    const tight = await isTight(options);
+    const { whenHidden = tight ? "pause" : "continue" } = options;
     const caller = connect(worker);
     try {
-      const params: LoadParams = {
-        sources: describe(source, (reader) => caller.addReader(reader)),
-        options: JSON.stringify({ ...memoryOptions(options, tight), kv, memory, floor, subgroups, self_test: selfTest }),
-      };
-      if (headers) {
-        params.headers = headers;
-      }
+      const params: LoadParams = loadRequest(source, options, tight, caller);
       const kept = describeStore(store, params.sources);
       if (kept) {
         askToPersist();
         params.store = kept;
-      }
-      if (wasm) {
-        params.wasm = sentWasm(wasm);
       }
       const info = await caller.call("load", params, { signal, onEvent: (event) => onProgress?.(event) });
       return new Engine(caller, info, whenHidden === "pause");
@@ -126,12 +107,12 @@ export class Engine {
     }
   }
 
-  /** Continues a text, or tokens, as they are: no conversation, no marks. */
+  /** Continues a text, or token ids, without a chat template. */
   generate(prompt: string | readonly number[] | Uint32Array, options: GenerateOptions = {}): Reply {
     return generateReply(this.#caller, SHARED_SESSION, prompt, options);
   }
 
-  /** A conversation of its own, with a memory of its own on the GPU. */
+  /** A separate conversation with its own key-value cache on the GPU. */
   session(): Session {
     return new Session(this.#caller, this.#sessions++);
   }
@@ -148,26 +129,26 @@ export class Engine {
     return this.#caller.call("detokenize", { ids: checkedIds(ids), special });
   }
 
-  /** The prompt that a conversation becomes. */
+  /** The prompt text of a conversation. */
   async render(messages: readonly Message[], options: ChatOptions = {}): Promise<string> {
     const params = { messages: messagesJson(messages), options: optionsJson(optionsObject(options)) };
     return this.#caller.call("render", params);
   }
 
-  /** The kernels that steps use, and how often. */
+  /** The kernels that the model runs, and how often. */
   kernels(): Promise<KernelUse[]> {
     return this.#caller.call("kernels", {});
   }
 
-  /** Ends everything and gives the memory back. */
+  /** Cancels all replies and frees the memory. */
   unload(): Promise<void> {
     const caller = this.#caller;
     this.#unwatch();
     this.#unloaded ??= caller
       .call("unload", {})
-      // A worker that does not answer any more is ended all the same.
+      // A worker that no longer answers is terminated below as well.
       .catch(() => {})
-      .then(() => caller.break(new RullamaError("engine.unloaded", "the model was unloaded")));
+      .then(() => caller.break(new RullamaError("engine.unloaded", "The model was unloaded.")));
     return this.#unloaded;
   }
 }
@@ -183,7 +164,7 @@ export class Session {
     this.#id = id;
   }
 
-  /** Adds a message, or what the user says, and answers it. The answer becomes part of the conversation. */
+  /** Adds a message (a text is a message of the user) and answers it. The answer becomes part of the conversation. */
   send(message: string | Message, options: ChatOptions = {}): Reply {
     const given = optionsObject(options);
     return new Reply(async (onEvent, signal) => {
@@ -192,12 +173,12 @@ export class Session {
     }, given.signal);
   }
 
-  /** Answers a whole conversation, whatever this one was before. */
+  /** Answers a whole conversation, which replaces this session's. */
   chat(messages: readonly Message[], options: ChatOptions = {}): Reply {
     return chatReply(this.#caller, this.#id, messages, options);
   }
 
-  /** Continues a text, or tokens, as they are. */
+  /** Continues a text, or token ids, without a chat template. */
   generate(prompt: string | readonly number[] | Uint32Array, options: GenerateOptions = {}): Reply {
     return generateReply(this.#caller, this.#id, prompt, options);
   }
@@ -207,12 +188,12 @@ export class Session {
     return readMessages(await this.#caller.call("messages", { session: this.#id }));
   }
 
-  /** Forgets everything. */
+  /** Removes all messages. */
   clear(): Promise<void> {
     return this.#caller.call("clear", { session: this.#id });
   }
 
-  /** Ends the reply that is being written, if there is one, and gives the memory back. */
+  /** Cancels the current reply, if there is one, and frees the session's memory. */
   close(): Promise<void> {
     return this.#caller.call("close", { session: this.#id });
   }

@@ -1,12 +1,14 @@
-// Errors with codes that stay the same between versions. Most codes come from Rust; those of JavaScript are named here.
+// Errors with codes that stay the same between versions. Most codes come from Rust; this file lists those of JavaScript.
 
-/** Codes of failures that begin in JavaScript. Rust adds its own, such as `memory.too_large`; see the guide. */
+/** Codes of errors that JavaScript raises. The engine adds its own, such as `memory.too_large`; the guide lists all. */
 export type RullamaErrorCode =
   | "cancelled"
   | "device.lost"
   | "device.unavailable"
   | "engine.unloaded"
+  | "gguf.not_gguf"
   | "internal"
+  | "option.out_of_range"
   | "option.unknown"
   | "option.wrong_type"
   | "session.busy"
@@ -24,35 +26,35 @@ export type RullamaErrorCode =
   | "worker.failed"
   | (string & {});
 
-/** What an error says beyond its message, as far as it says something. The store's errors say more; see `StoreErrorDetails`. */
+/** The facts of an error, for programs. Each kind of error has its own; `StoreErrorDetails` lists those of the store. */
 export interface ErrorDetails {
-  /** Tokens of the largest context that would do. */
+  /** The largest context that would fit, in tokens. */
   readonly largestContext?: number;
-  /** Bytes that would be needed. */
+  /** The bytes that would be needed. */
   readonly bytes?: number;
-  /** Tokens of a prompt that does not fit, and of the context that it does not fit. */
+  /** The length of a prompt that is too long, and of the context, in tokens. */
   readonly tokens?: number;
   readonly context?: number;
   readonly [name: string]: unknown;
 }
 
-/** What errors of the engine say in numbers. */
+/** The details that the engine sets on its errors. */
 const NUMBERS = ["largestContext", "bytes", "tokens", "context"] as const;
 
-/** Everything that this package throws. */
+/** The class of every error that this package throws. */
 export class RullamaError extends Error {
   readonly code: RullamaErrorCode;
   readonly details: ErrorDetails;
 
   constructor(code: RullamaErrorCode, message: string, options: { cause?: unknown; details?: ErrorDetails } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    // What is cancelled is an `AbortError` everywhere else, and programs look for that name.
+    // The web platform's name for cancelled work, which programs look for.
     this.name = code === "cancelled" ? "AbortError" : "RullamaError";
     this.code = code;
     this.details = options.details ?? {};
   }
 
-  /** Whatever was thrown, as an error of this kind; `code` for what has none of its own. */
+  /** Converts anything that was thrown. `code` is used if it has no code of its own. */
   static from(thrown: unknown, code: RullamaErrorCode = "internal"): RullamaError {
     if (thrown instanceof RullamaError) {
       return thrown;
@@ -72,13 +74,13 @@ export class RullamaError extends Error {
     return new RullamaError(code, String(thrown), { cause: thrown });
   }
 
-  /** What a signal that was aborted makes of the work it stands for. */
+  /** The error of cancelled work. */
   static cancelled(reason?: unknown): RullamaError {
-    return new RullamaError("cancelled", "it was cancelled", { cause: reason });
+    return new RullamaError("cancelled", "The operation was cancelled.", { cause: reason });
   }
 }
 
-/** An error in a form that can be sent to another thread. */
+/** An error in a form that can be posted to another thread. */
 export interface SentError {
   code: string;
   message: string;

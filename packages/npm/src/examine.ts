@@ -1,4 +1,4 @@
-// What a browser's GPU can do, without a model.
+// Examines the browser's GPU, without a model.
 
 import { anyObject, checkedOptions, runningPlace, wasmLocation, yesOrNo } from "./check.js";
 import { connect } from "./connect.js";
@@ -8,7 +8,7 @@ import type { DeviceReport, ExamineOptions } from "./types.js";
 
 const OPTIONS = { worker: runningPlace, wasm: wasmLocation, floor: yesOrNo, subgroups: yesOrNo, signal: anyObject };
 
-/** Has each kind of kernel answer known cases on the GPU, and measures how fast it reads memory. Takes some seconds. */
+/** Reports the GPU's limits, tests each family of kernels on it and measures its memory bandwidth. Takes a few seconds. */
 export async function examine(options: ExamineOptions = {}): Promise<DeviceReport> {
   const { worker = true, wasm, floor, subgroups, signal } = checkedOptions(options, OPTIONS);
   const caller = connect(worker);
@@ -18,6 +18,6 @@ export async function examine(options: ExamineOptions = {}): Promise<DeviceRepor
   } catch (thrown) {
     throw RullamaError.from(thrown);
   } finally {
-    caller.break(new RullamaError("engine.unloaded", "the examination is over"));
+    caller.break(new RullamaError("engine.unloaded", "The examination is finished."));
   }
 }

@@ -1,8 +1,10 @@
-// The names of options and fields here, and in the JSON that the engine reads.
+// Options and messages as the JSON that the engine reads, which has other names for some of them.
 
 import { RullamaError } from "./errors.js";
 import { checkNumber, type OptionRange, RANGES } from "./ranges.js";
-import type { ChatOptions, GenerateOptions, Message } from "./types.js";
+import type { ChatOptions, GenerateOptions, Message, Role } from "./types.js";
+
+const ROLES: readonly Role[] = ["system", "developer", "user", "assistant", "tool"];
 
 const OPTIONS: Readonly<Record<string, string>> = {
   maxTokens: "max_tokens",
@@ -28,9 +30,21 @@ const FIELDS: Readonly<Record<string, string>> = {
 
 const FIELDS_BACK = Object.fromEntries(Object.entries(FIELDS).map(([here, there]) => [there, here]));
 
+/** Options that have the same name here and in the engine. */
+const SAME = ["stop", "temperature", "seed", "signal"];
+
+/** Refuses an option of generation that does not exist, for callers that cannot wait for the engine to refuse it. */
+export function checkOptionNames(options: object): void {
+  const known = [...SAME, ...Object.entries(OPTIONS).flat()];
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new RullamaError("option.unknown", `Option \`${unknown}\` does not exist. The options are ${[...SAME, ...Object.keys(OPTIONS)].join(", ")}.`);
+  }
+}
+
 /**
- * The options of a reply as JSON. The engine's own names are understood as well; it refuses names that it does not know. Numbers are
- * checked here, where the name is still the program's: in JSON a NaN or an infinity would become null, which means the default.
+ * The options of a reply as JSON. The engine's own names work as well, and the engine refuses unknown names. Numbers are checked here
+ * because the error then has the name that the program used, and because JSON would turn NaN and infinity into null, the default.
  */
 export function optionsJson(options: ChatOptions | GenerateOptions): string {
   const { signal: _, ...rest } = options;
@@ -43,7 +57,7 @@ export function optionsJson(options: ChatOptions | GenerateOptions): string {
 function checkOption(name: string, value: unknown): void {
   const known = OPTIONS[name] ?? name;
   if (known === "logit_bias") {
-    // `false` rules a token out. The engine refuses what is no object.
+    // `false` bans a token. The engine refuses a bias that is not an object.
     for (const [id, bias] of Object.entries(value ?? {})) {
       if (bias !== false) {
         checkNumber(`${name}[${id}]`, RANGES.logit_bias, bias ?? Number.NaN);
@@ -60,20 +74,34 @@ function checkOption(name: string, value: unknown): void {
 /** A conversation as JSON. */
 export function messagesJson(messages: readonly Message[]): string {
   if (!Array.isArray(messages)) {
-    throw new RullamaError("chat.wrong_type", "`messages` is no list; a list of messages is needed");
+    throw new RullamaError("chat.wrong_type", "`messages` must be a list of messages.");
   }
   if (messages.length === 0) {
-    throw new RullamaError("chat.missing_field", "`messages` is empty; at least one message is needed");
+    throw new RullamaError("chat.missing_field", "`messages` is empty. Pass at least one message.");
   }
+  messages.forEach(checkRole);
   return JSON.stringify(messages.map((message) => renamed(message, FIELDS)));
 }
 
-/** One message as JSON; a text is what the user says. */
+/** One message as JSON. A text is a message of the user. */
 export function messageJson(message: string | Message): string {
-  return JSON.stringify(typeof message === "string" ? { role: "user", content: message } : renamed(message, FIELDS));
+  if (typeof message === "string") {
+    return JSON.stringify({ role: "user", content: message });
+  }
+  checkRole(message);
+  return JSON.stringify(renamed(message, FIELDS));
 }
 
-/** Messages out of the engine's JSON. */
+/** Refuses a role that the prompt format does not have: a model would read it as text. The engine reports a missing role. */
+function checkRole(message: Message): void {
+  const role: unknown = message?.role;
+  if (role !== undefined && !ROLES.includes(role as Role)) {
+    const shown = typeof role === "string" ? JSON.stringify(role) : String(role);
+    throw new RullamaError("option.out_of_range", `There is no role ${shown}. A role is one of ${ROLES.join(", ")}.`);
+  }
+}
+
+/** Messages from the engine's JSON. */
 export function readMessages(json: string): Message[] {
   const messages = JSON.parse(json) as Record<string, unknown>[];
   return messages.map((message) => renamed(message, FIELDS_BACK) as unknown as Message);

@@ -1,5 +1,5 @@
-// What the two sides of an engine say to each other: the page, which calls, and whoever runs the model, which answers.
-// The same in a worker and on the page's own thread.
+// The messages between the two sides of an engine: the caller on the page, and the service that runs the model.
+// The same whether the service runs in a worker or on the page's own thread.
 
 import type { SentError } from "./errors.js";
 import type {
@@ -7,84 +7,101 @@ import type {
   DeviceReport,
   EngineInfo,
   KernelUse,
+  ModelReport,
   ProgressEvent,
   ReplyResult,
   StoreOptions,
 } from "./types.js";
 
-/** One file of a model, in a form that can be sent. */
+/** One file of a model, in a form that can be posted to a worker. */
 export type SentSource =
   | { kind: "url"; url: string }
   | { kind: "blob"; blob: Blob; name: string }
   | { kind: "bytes"; bytes: Uint8Array }
-  /** A file of the package's store, by the name that it has there. */
+  /** A file in the package's store, by its name there. */
   | { kind: "stored"; name: string }
   | { kind: "opfs"; path: string }
-  /** A reader that stays on the page and is asked for ranges. */
+  /** A reader that stays on the page. The service requests ranges from it. */
   | { kind: "page"; reader: number; name: string; length: number };
 
-export interface LoadParams {
+export interface InspectParams {
   sources: SentSource[];
   /** Options of the engine, as JSON. */
   options: string;
   headers?: Record<string, string>;
-  /** Whether addresses are kept in the browser, and how. */
-  store?: StoreOptions;
   wasm?: string | WebAssembly.Module;
 }
 
-/** Every call, with what it takes, what it gives back, and what it tells on the way. */
+export interface LoadParams extends InspectParams {
+  /** How files from URLs are stored in the browser. Without it they are not stored. */
+  store?: StoreOptions;
+}
+
+/** What is known when a reply has read its prompt: the parts of its result that deltas do not carry. */
+export interface Started {
+  seed: number;
+  promptTokens: number;
+  reusedTokens: number;
+  promptMs: number;
+}
+
+/** An event of a reply: one `started`, then deltas. */
+export type ReplyEvent = { started: Started } | Delta;
+
+/** Every call with its parameters, its result and its events. */
 export interface Protocol {
   load: { params: LoadParams; result: EngineInfo; event: ProgressEvent };
-  /** Instead of loading a model: looks at the GPU. */
+  /** Checks a model instead of loading it. */
+  inspect: { params: InspectParams; result: ModelReport; event: never };
+  /** Examines the GPU instead of loading a model. */
   examine: { params: { options: string; wasm?: string | WebAssembly.Module }; result: DeviceReport; event: never };
   kernels: { params: Record<string, never>; result: KernelUse[]; event: never };
   info: { params: Record<string, never>; result: EngineInfo; event: never };
   tokenize: { params: { text: string; bos: boolean; special: boolean }; result: Uint32Array; event: never };
   detokenize: { params: { ids: Uint32Array; special: boolean }; result: string; event: never };
   render: { params: { messages: string; options: string }; result: string; event: never };
-  /** Sessions are made when they are first named. */
-  chat: { params: { session: number; messages: string; options: string }; result: ReplyResult; event: Delta };
-  send: { params: { session: number; message: string; options: string }; result: ReplyResult; event: Delta };
+  /** A session is created by the first call that names it. */
+  chat: { params: { session: number; messages: string; options: string }; result: ReplyResult; event: ReplyEvent };
+  send: { params: { session: number; message: string; options: string }; result: ReplyResult; event: ReplyEvent };
   generate: {
     params: { session: number; prompt: string | Uint32Array; options: string };
     result: ReplyResult;
-    event: Delta;
+    event: ReplyEvent;
   };
   messages: { params: { session: number }; result: string; event: never };
   clear: { params: { session: number }; result: void; event: never };
   close: { params: { session: number }; result: void; event: never };
-  /** Holds replies back, or lets them go on. */
+  /** Pauses all replies, or lets them continue. */
   pause: { params: { paused: boolean }; result: void; event: never };
   unload: { params: Record<string, never>; result: void; event: never };
 }
 
 export type Name = keyof Protocol;
 
-/** From the page. */
+/** A message from the page. */
 export type Request =
   | { kind: "call"; id: number; name: Name; params: Protocol[Name]["params"] }
   | { kind: "cancel"; id: number }
   | { kind: "bytes"; id: number; bytes?: Uint8Array; error?: SentError };
 
-/** To the page. */
+/** A message to the page. */
 export type Answer =
   | { kind: "event"; id: number; event: unknown }
   | { kind: "done"; id: number; result: unknown }
   | { kind: "failed"; id: number; error: SentError }
-  /** Asks a reader of the page for a range. */
+  /** Requests a range from a reader on the page. */
   | { kind: "read"; id: number; reader: number; offset: number; length: number }
-  /** Nothing will be answered any more. */
+  /** The service has failed and will not answer any more. */
   | { kind: "broken"; error: SentError };
 
-/** One end of a line between the two. */
+/** One end of the connection. */
 export interface Port<Sent, Received> {
   post(message: Sent): void;
   listen(listener: (message: Received) => void): void;
   close(): void;
 }
 
-/** A line within one thread. Messages arrive in order, and never before the sender is done. */
+/** A connection within one thread. Messages arrive in order, and never before `post` has returned. */
 export function line(): [Port<Request, Answer>, Port<Answer, Request>] {
   const listeners: [((message: Answer) => void)?, ((message: Request) => void)?] = [];
   let open = true;

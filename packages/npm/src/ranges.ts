@@ -1,12 +1,12 @@
-// The values that numeric options may have, by the engine's names. The engine's own table (`OptionRange` in `crates/engine`) is the
-// original: a test there compares these lines with it, and prints them when they differ.
+// The ranges of numeric options, by the engine's names. They are a copy of the engine's table (`OptionRange` in `crates/engine`):
+// a test there compares these lines with it, and prints the correct ones if they differ.
 //
-// Options are checked here as well as there because JSON has no NaN and no infinities, and because an error should name an option
-// as the program wrote it.
+// Options are checked here as well as in the engine because JSON has no NaN and no infinities, and because an error should name an
+// option as the program wrote it.
 
 import { RullamaError } from "./errors.js";
 
-/** The numbers that an option may have, both ends included. */
+/** The range of an option, both ends included. */
 export interface OptionRange {
   whole: boolean;
   least: number;
@@ -41,14 +41,14 @@ export function isWithin({ whole, least, most }: OptionRange, value: unknown): b
   return typeof value === "number" && value >= least && value <= most && (!whole || Number.isInteger(value));
 }
 
-/** Refuses a value that is no number in the range, by the name that the program gave the option. Null and undefined are none. */
+/** Refuses a value outside the range. `option` is the name that the program used. Null and undefined stand for the default. */
 export function checkNumber(option: string, range: OptionRange, value: unknown): void {
   if (value === undefined || value === null || isWithin(range, value)) {
     return;
   }
   if (typeof value === "number") {
-    throw new RullamaError("option.out_of_range", `option \`${option}\`: found ${value}; expected ${range.words}`);
+    throw new RullamaError("option.out_of_range", `Option \`${option}\` is ${value}. It must be ${range.words}.`);
   }
   const found = typeof value === "string" ? "a string" : Array.isArray(value) ? "a list" : typeof value === "object" ? "an object" : String(value);
-  throw new RullamaError("option.wrong_type", `option \`${option}\`: found ${found}; expected a ${range.whole ? "whole " : ""}number`);
+  throw new RullamaError("option.wrong_type", `Option \`${option}\` is ${found}. It must be a ${range.whole ? "whole " : ""}number.`);
 }

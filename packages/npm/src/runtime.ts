@@ -1,6 +1,7 @@
 // The wasm module, instantiated once per thread.
 
 import { RullamaError } from "./errors.js";
+import { BUNDLER_HINT } from "./hints.js";
 import { passOnFeatures } from "./subgroups.js";
 import init, * as wasm from "./wasm/rullama.js";
 
@@ -9,15 +10,15 @@ export type Runtime = typeof wasm;
 let loaded: Promise<Runtime> | undefined;
 const listeners = new Set<(error: RullamaError) => void>();
 
-/** The module; from `location`, if it is not beside this file. */
+/** The module; from `location`, if it is not next to this file. */
 export async function runtime(location?: string | WebAssembly.Module): Promise<Runtime> {
   if (!("gpu" in navigator)) {
-    throw new RullamaError("device.unavailable", "this browser has no WebGPU, or the page is not a secure context");
+    throw new RullamaError("device.unavailable", "WebGPU is not available: the browser does not support it, or the page is not served over https or from localhost.");
   }
   loaded ??= start(location).catch((cause: unknown) => {
-    // The next attempt may find what this one did not.
+    // The next attempt may succeed, for example when the network is back.
     loaded = undefined;
-    throw new RullamaError("internal", `the wasm module cannot be started: ${String(cause)}`, { cause });
+    throw new RullamaError("internal", `The wasm module could not be loaded: ${String(cause)}. ${BUNDLER_HINT}`, { cause });
   });
   return loaded;
 }
@@ -26,8 +27,8 @@ async function start(location?: string | WebAssembly.Module): Promise<Runtime> {
   passOnFeatures();
   await (location === undefined ? init() : init({ module_or_path: location }));
   wasm.onPanic((text: string) => {
-    const error = new RullamaError("internal", `the engine failed by a mistake of its own: ${text}`);
-    // What panicked cannot be called again, and a thread has but one instance. Another worker has another.
+    const error = new RullamaError("internal", `The engine crashed, which is a bug in rullama: ${text}`);
+    // After a panic the instance is unusable, and a thread has only one. A new worker has a new instance.
     loaded = Promise.reject(error);
     loaded.catch(() => {});
     listeners.forEach((listener) => listener(error));
@@ -35,7 +36,7 @@ async function start(location?: string | WebAssembly.Module): Promise<Runtime> {
   return wasm;
 }
 
-/** Tells `listener` if the module fails for good. Gives back what ends that. */
+/** Calls `listener` if the module crashes. Gives a function that removes the listener. */
 export function onBroken(listener: (error: RullamaError) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);

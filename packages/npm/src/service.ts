@@ -1,14 +1,16 @@
 // The engine's side: answers calls with the wasm module. One service runs one model.
 
 import { RullamaError, toSent } from "./errors.js";
-import type { Answer, LoadParams, Name, Port, Protocol, Request } from "./protocol.js";
+import { LoadProgress } from "./progress.js";
+import type { Answer, InspectParams, LoadParams, Name, Port, Protocol, ReplyEvent, Request } from "./protocol.js";
 import { onBroken, runtime, type Runtime } from "./runtime.js";
-import { fileName, open } from "./source/open.js";
+import { fileName } from "./source/addresses.js";
+import { isStored, open, openRemote, type OpenOptions } from "./source/open.js";
 import type { ByteSource } from "./source/types.js";
-import type { Delta, DeviceReport, EngineInfo, KernelUse, ProgressEvent, ReplyResult } from "./types.js";
+import type { DeviceReport, EngineInfo, KernelUse, ModelReport, ProgressEvent, ReplyResult } from "./types.js";
 import type { WebEngine, WebSession } from "./wasm/rullama.js";
 
-/** What a call can do besides giving its result. */
+/** The signal that cancels a call, and the function that sends its events. */
 interface Context {
   signal: AbortSignal;
   tell(event: unknown): void;
@@ -26,7 +28,7 @@ interface Loaded {
 interface OpenSession {
   session: WebSession;
   turn: Promise<unknown>;
-  /** Ends its replies. */
+  /** Cancels its replies. */
   closing: AbortController;
 }
 
@@ -85,6 +87,7 @@ export class Service {
 
   readonly #handlers: Handlers = {
     load: (params, context) => this.#load(params, context),
+    inspect: (params, context) => this.#inspect(params, context),
     examine: (params, context) => this.#examine(params, context),
     kernels: async () => JSON.parse(this.#engine.kernels()) as KernelUse[],
     info: async () => this.#info(),
@@ -92,13 +95,13 @@ export class Service {
     detokenize: async ({ ids, special }) => this.#engine.detokenize(ids, special),
     render: async ({ messages, options }) => this.#engine.render(messages, options),
     chat: async ({ session, messages, options }, context) =>
-      this.#reply(session, context, (session, onDelta, cancel) => session.chat(messages, options, onDelta, cancel)),
+      this.#reply(session, context, (session, onEvent, cancel) => session.chat(messages, options, onEvent, cancel)),
     send: async ({ session, message, options }, context) =>
-      this.#reply(session, context, (session, onDelta, cancel) => session.send(message, options, onDelta, cancel)),
+      this.#reply(session, context, (session, onEvent, cancel) => session.send(message, options, onEvent, cancel)),
     generate: async ({ session, prompt, options }, context) =>
-      this.#reply(session, context, (session, onDelta, cancel) => {
+      this.#reply(session, context, (session, onEvent, cancel) => {
         const ids = typeof prompt === "string" ? this.#engine.tokenize(prompt, true, true) : prompt;
-        return session.generate(ids, options, onDelta, cancel);
+        return session.generate(ids, options, onEvent, cancel);
       }),
     messages: async ({ session }) => this.#inTurn(session, async ({ session }) => session.messages()),
     clear: async ({ session }) => this.#inTurn(session, async ({ session }) => session.clear()),
@@ -109,42 +112,59 @@ export class Service {
 
   get #engine(): WebEngine {
     if (!this.#loaded) {
-      throw new RullamaError("engine.unloaded", "no model is loaded");
+      throw new RullamaError("engine.unloaded", "No model is loaded.");
     }
     return this.#loaded.engine;
   }
 
-  async #load({ sources: sent, options, headers, store, wasm: location }: LoadParams, context: Context): Promise<EngineInfo> {
+  async #load({ store, ...params }: LoadParams, context: Context): Promise<EngineInfo> {
     const { signal } = context;
-    const tell = throttled((event) => context.tell(event));
+    const events = new LoadProgress((event) => context.tell(event));
     const sources: ByteSource[] = [];
     try {
-      const wasm = await runtime(location);
-      for (const file of sent) {
-        sources.push(
-          await open(file, {
-            signal,
-            headers,
-            store,
-            onDownload: (file, loaded, total) => tell("download", file, loaded, total),
-            onVerify: (file, loaded, total) => tell("verify", file, loaded, total),
-            readPage: (reader, offset, length) => this.#readPage(reader, offset, length),
-          }),
-        );
+      const wasm = await runtime(params.wasm);
+      const options: OpenOptions = {
+        signal,
+        headers: params.headers,
+        store,
+        onDownload: (file, loaded, total) => events.at("download", file, loaded, total),
+        onVerify: (file, loaded, total) => events.at("verify", file, loaded, total),
+        readPage: (reader, offset, length) => this.#readPage(reader, offset, length),
+      };
+      events.expectDownloads(await inspectDownloads(wasm, params, options));
+      for (const file of params.sources) {
+        sources.push(await open(file, options));
       }
       const file = fileName(sources[0]?.name ?? "");
       const progress = (status: ProgressEvent["status"], loaded: number, total: number) =>
-        tell(status, file, loaded, total);
+        events.at(status, file, loaded, total);
       const name = await gpuName();
-      const load = (cancel: Cancel) => wasm.WebEngine.load(sources, options, progress, cancel);
+      const load = (cancel: Cancel) => wasm.WebEngine.load(sources, params.options, progress, cancel);
       const engine = await cancellable(wasm, signal, load);
       this.#loaded = { wasm, engine, sources, gpuName: name };
       return this.#info();
     } catch (thrown) {
       sources.forEach((source) => source.close?.());
-      // Nobody will ask for anything else.
+      // A service that failed to load is not used again.
       this.#forget();
       throw thrown;
+    }
+  }
+
+  async #inspect({ sources: sent, options, headers, wasm: location }: InspectParams, { signal }: Context): Promise<ModelReport> {
+    const ignore = () => {};
+    const readPage = (reader: number, offset: number, length: number) => this.#readPage(reader, offset, length);
+    const sources: ByteSource[] = [];
+    try {
+      const wasm = await runtime(location);
+      for (const file of sent) {
+        sources.push(await open(file, { signal, headers, onDownload: ignore, onVerify: ignore, readPage }));
+      }
+      return JSON.parse(await cancellable(wasm, signal, (cancel) => wasm.inspect(sources, options, cancel))) as ModelReport;
+    } finally {
+      sources.forEach((source) => source.close?.());
+      // A service that has inspected a model is not used again.
+      this.#forget();
     }
   }
 
@@ -156,7 +176,7 @@ export class Service {
       found.gpu.name ||= await gpuName();
       return found;
     } finally {
-      // Nobody will ask for anything else.
+      // A service that has examined the GPU is not used again.
       this.#forget();
     }
   }
@@ -167,25 +187,28 @@ export class Service {
     return info;
   }
 
-  /** A reply of a session, when its turn comes. */
+  /** Writes a reply of a session once the earlier ones are finished. */
   #reply(
     id: number,
     { signal, tell }: Context,
-    begin: (session: WebSession, onDelta: (json: string) => void, cancel: Cancel) => Promise<string>,
+    begin: (session: WebSession, onEvent: (json: string) => void, cancel: Cancel) => Promise<string>,
   ): Promise<ReplyResult> {
-    const onDelta = (json: string) => tell({ text: "", ...(JSON.parse(json) as Partial<Delta>) });
+    const onEvent = (json: string) => {
+      const event = JSON.parse(json) as ReplyEvent;
+      tell("started" in event ? event : { ...event, text: event.text ?? "" });
+    };
     return this.#inTurn(id, async ({ session, closing }, wasm) => {
       const ended = AbortSignal.any([signal, closing.signal]);
-      return JSON.parse(await cancellable(wasm, ended, (cancel) => begin(session, onDelta, cancel))) as ReplyResult;
+      return JSON.parse(await cancellable(wasm, ended, (cancel) => begin(session, onEvent, cancel))) as ReplyResult;
     });
   }
 
-  /** Does `work` with a session once all that was asked of it before is done. */
+  /** Runs `work` with a session once everything requested of it earlier is finished. */
   #inTurn<T>(id: number, work: (open: OpenSession, wasm: Runtime) => Promise<T>): Promise<T> {
     const engine = this.#engine;
     const wasm = this.#loaded?.wasm as Runtime;
     if (this.#closed.has(id)) {
-      throw new RullamaError("session.closed", "the session was closed");
+      throw new RullamaError("session.closed", "The session is closed.");
     }
     let open = this.#sessions.get(id);
     if (!open) {
@@ -194,12 +217,12 @@ export class Service {
     }
     const own = open;
     const result = own.turn.then(() => work(own, wasm));
-    // Whether it succeeds or not, it is the next one's turn.
+    // The next call gets its turn even if this one fails.
     own.turn = result.catch(() => {});
     return result;
   }
 
-  /** Ends what a session writes, and frees it once that is over. */
+  /** Cancels the replies of a session and frees it when they have ended. */
   async #close(id: number): Promise<void> {
     this.#closed.add(id);
     const open = this.#sessions.get(id);
@@ -208,7 +231,7 @@ export class Service {
     }
     open.closing.abort();
     await open.turn;
-    // Unloading may have been faster.
+    // `#unload` may have freed it in the meantime.
     if (this.#sessions.delete(id)) {
       open.session.free();
     }
@@ -225,7 +248,7 @@ export class Service {
   async #unload(): Promise<void> {
     const loaded = this.#loaded;
     this.#loaded = undefined;
-    // Nothing may be under way when the GPU goes: a session would try to get it back.
+    // Every reply has to end before the GPU is released: a session would try to open the GPU again.
     this.#running.forEach((controller) => controller.abort());
     await Promise.all([...this.#sessions.values()].map(({ turn }) => turn));
     this.#sessions.forEach(({ session }) => session.free());
@@ -238,7 +261,7 @@ export class Service {
 
 type Cancel = InstanceType<Runtime["Cancel"]>;
 
-/** Does `work` with a handle that the signal pulls. */
+/** Runs `work` with a cancel handle that follows the signal. */
 async function cancellable<T>(wasm: Runtime, signal: AbortSignal, work: (cancel: Cancel) => Promise<T>): Promise<T> {
   if (signal.aborted) {
     throw RullamaError.cancelled();
@@ -254,28 +277,44 @@ async function cancellable<T>(wasm: Runtime, signal: AbortSignal, work: (cancel:
   }
 }
 
-/** Milliseconds between two events of one kind, but for the first and the last: screens show no more. */
-const EVENT_PAUSE = 50;
-
-type Tell = (status: ProgressEvent["status"], file: string, loaded: number, total: number) => void;
-
-/** Tells how far something has got, not oftener than anybody can see. */
-function throttled(tell: (event: ProgressEvent) => void): Tell {
-  const last = new Map<string, { time: number; loaded: number }>();
-  return (status, file, loaded, total) => {
-    const key = `${status} ${file}`;
-    const before = last.get(key);
-    const time = performance.now();
-    const early = before && time - before.time < EVENT_PAUSE && loaded < total;
-    if (early || before?.loaded === loaded) {
-      return;
+/**
+ * Inspects a model whose files are about to be downloaded into the store, so that a model that cannot run here is not downloaded at
+ * all. Gives the number of files to download; 0 if nothing is stored or all files are in the store already.
+ */
+async function inspectDownloads(wasm: Runtime, { sources: sent, options }: InspectParams, opening: OpenOptions): Promise<number> {
+  const { store, ...reading } = opening;
+  if (!store) {
+    return 0;
+  }
+  const remote = new Set<string>();
+  for (const file of sent) {
+    if (file.kind === "url" && !(await isStored(file.url, store))) {
+      remote.add(file.url);
     }
-    last.set(key, { time, loaded });
-    tell({ status, file, loaded, total, progress: total > 0 ? loaded / total : 1 });
-  };
+  }
+  if (remote.size === 0) {
+    return 0;
+  }
+  const silent: OpenOptions = { ...reading, onDownload: () => {}, onVerify: () => {} };
+  const sources: ByteSource[] = [];
+  try {
+    for (const file of sent) {
+      const isRemote = file.kind === "url" && remote.has(file.url);
+      sources.push(isRemote ? await openRemote(file.url, silent) : await open(file, file.kind === "url" ? { ...silent, store } : silent));
+    }
+    await cancellable(wasm, opening.signal, (cancel) => wasm.inspect(sources, options, cancel));
+  } catch (thrown) {
+    // Without Range requests the header cannot be read alone. The download itself still works, and loading checks the model.
+    if ((thrown as { code?: unknown }).code !== "source.range_ignored") {
+      throw thrown;
+    }
+  } finally {
+    sources.forEach((source) => source.close?.());
+  }
+  return remote.size;
 }
 
-/** What the browser says of the GPU, which is more than wgpu asks for. */
+/** The GPU's name as the browser reports it. wgpu does not ask for all of it. */
 async function gpuName(): Promise<string> {
   interface Adapter {
     info?: { description?: string; vendor?: string; architecture?: string };

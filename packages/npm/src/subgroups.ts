@@ -1,13 +1,13 @@
-// Subgroups for wgpu, which neither asks a browser for them nor can be told to (gfx-rs/wgpu issue 10146).
+// Enables subgroups on the engine's WebGPU devices. wgpu does not request this feature in browsers (gfx-rs/wgpu issue 10146).
 //
-// WGSL reaches the browser as we write it, so all that is missing is the feature in the call that opens the device. That
-// call is recognised by its label, and nobody else's devices change. The engine asks the device itself what it has. This
-// file goes when wgpu maps the feature; see docs/decisions/0010-subgroups-in-browsers.md.
+// wgpu passes our WGSL to the browser unchanged, so only the feature is missing from the call that opens the device. This file adds it
+// to calls with the engine's label; devices of other code stay as they are. The engine then asks the device which features it has.
+// Delete this file when wgpu maps the feature; see docs/decisions/0010-subgroups-in-browsers.md.
 
-/** What the engine calls its devices. */
+/** The label of the engine's devices. */
 const LABEL = "rullama";
 
-/** Features that our kernels use and wgpu does not ask for. */
+/** Features that our kernels use and wgpu does not request. */
 const FEATURES = ["subgroups"];
 
 interface Adapter {
@@ -22,7 +22,7 @@ interface Descriptor {
 
 const WRAPPED = Symbol.for("rullama.requestDevice");
 
-/** Makes the engine's devices have the features of their adapter that wgpu leaves out. Doing it twice changes nothing. */
+/** Requests these features for the engine's devices if their adapter has them. Calling this twice changes nothing. */
 export function passOnFeatures(scope: { GPUAdapter?: { prototype: Adapter } } = globalThis as never): void {
   const prototype = scope.GPUAdapter?.prototype as (Adapter & { [WRAPPED]?: true }) | undefined;
   if (!prototype || prototype[WRAPPED]) {

@@ -1,24 +1,24 @@
-// Devices with little memory: phones, mostly.
+// Settings for devices with little memory, mostly phones.
 //
-// There a model has to share memory with everything else, and a GPU that is busy for long is taken away, as it is from a
-// page that nobody sees. So embedding tables stay in the file and are read by rows, conversations are short, prompts are
-// read in small steps, and replies wait while the page is hidden.
+// There the GPU shares its memory with everything else, and the system takes the GPU away from a page that keeps it busy for long or
+// that is hidden. So embedding tables stay in the file and are read by rows, the context is small, prompts are read in small steps,
+// and replies pause while the page is hidden.
 
 import type { LoadOptions } from "./types.js";
 
-/** Tokens of a conversation, unless more are asked for. */
+/** The default context. */
 const CONTEXT = 1024;
 
-/** Tokens of a prompt that are read at once. */
+/** Prompt tokens in one step. */
 const ROWS = 64;
 
-/** Gigabytes of memory up to which a device has little. */
+/** A device with this many gigabytes or fewer has little memory. */
 const LITTLE = 4;
 
-/** The largest buffer that WebGPU promises everywhere. Who offers no more has little to offer. */
+/** WebGPU's minimum for the largest buffer. A GPU with no more than that is a small one. */
 const SMALLEST_BUFFER = 256 << 20;
 
-/** What tells how much memory a device has. */
+/** Facts from which the amount of memory can be guessed. */
 export interface DeviceHints {
   deviceMemory?: number;
   userAgent?: string;
@@ -28,19 +28,19 @@ export interface DeviceHints {
   largestBuffer?: number;
 }
 
-/** What the browser tells of this device. */
+/** What the browser reports about this device. */
 export async function deviceHints(): Promise<DeviceHints> {
   interface Browser extends DeviceHints {
     gpu?: { requestAdapter(options: object): Promise<{ limits: { maxBufferSize: number } } | null> };
   }
   const { deviceMemory, userAgent, userAgentData, maxTouchPoints, gpu } = globalThis.navigator as Browser;
-  // Whoever loads a model learns soon enough that there is no GPU.
+  // A missing GPU is reported when the model is loaded.
   const adapter = await gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
   const told = { deviceMemory, userAgent, userAgentData, maxTouchPoints, largestBuffer: adapter?.limits.maxBufferSize };
   return Object.fromEntries(Object.entries(told).filter(([, value]) => value !== undefined));
 }
 
-/** Whether a device has little memory, as far as a page can tell. */
+/** Whether a device probably has little memory. */
 export function hasLittleMemory(hints: DeviceHints): boolean {
   const { deviceMemory, userAgent = "", userAgentData, maxTouchPoints = 0, largestBuffer } = hints;
   if (deviceMemory !== undefined && deviceMemory <= LITTLE) {
@@ -49,12 +49,12 @@ export function hasLittleMemory(hints: DeviceHints): boolean {
   if (largestBuffer !== undefined && largestBuffer <= SMALLEST_BUFFER) {
     return true;
   }
-  // Safari tells nothing about memory, and takes an iPad for a Mac that can be touched.
+  // Safari does not report memory, and reports an iPad as a Mac with a touch screen.
   const mobile = userAgentData?.mobile ?? /iPhone|iPad|iPod|Android.*Mobile/.test(userAgent);
   return mobile || (/Macintosh/.test(userAgent) && maxTouchPoints > 1);
 }
 
-/** The options that depend on memory: as asked for, else as a device with little of it or with enough needs them. */
+/** The options that depend on memory: as given, with smaller defaults if memory is tight. */
 export function memoryOptions(
   { context, residency }: LoadOptions,
   tight: boolean,

@@ -1,13 +1,13 @@
-// What goes into an engine and what comes out of it.
+// The values that programs pass to an engine and get back from it.
 
-/** Who speaks in a message. */
-export type Role = "system" | "developer" | "user" | "assistant" | "tool" | (string & {});
+/** The author of a message. Any other role is refused with `option.out_of_range`. */
+export type Role = "system" | "developer" | "user" | "assistant" | "tool";
 
-/** A tool that the model calls. */
+/** A call of a tool by the model. */
 export interface ToolCall {
   id?: string;
   function: {
-    /** Counts the calls of a reply. */
+    /** Position of this call among the calls of its reply, counted from 0. */
     index?: number;
     name: string;
     arguments: Record<string, unknown>;
@@ -18,15 +18,15 @@ export interface ToolCall {
 export interface Message {
   role: Role;
   content?: string;
-  /** What the model thought before it answered. */
+  /** The reasoning that the model wrote before its answer. */
   thought?: string;
-  /** Tools the model calls. */
+  /** The tools that the model called. */
   toolCalls?: ToolCall[];
-  /** In a message of the role `tool`: which tool answers. */
+  /** In a message with the role `tool`: the name of the tool whose result this is. */
   toolName?: string;
-  /** In a message of the role `tool`: which call is answered. */
+  /** In a message with the role `tool`: the `id` of the call whose result this is. */
   toolCallId?: string;
-  /** Attached media, as base64. */
+  /** Attached images, as base64. */
   images?: string[];
 }
 
@@ -36,42 +36,48 @@ export interface Tool {
   function: { name: string; description?: string; parameters?: Record<string, unknown> };
 }
 
-/** How tokens are chosen, and what ends a reply. What is left out has Ollama's defaults for Gemma 4. */
+/** Sampling, and when a reply stops. The defaults are Ollama's for Gemma 4. An unknown option is an error. */
 export interface GenerateOptions {
-  /** The most tokens to generate; as many as fit the context, if left out. */
+  /** The maximum number of tokens to generate. Default: as many as the context has room for. */
   maxTokens?: number;
-  /** Texts that end the reply; neither they nor what follows is part of it. */
+  /** The reply stops before the first of these texts that appears in it. */
   stop?: string | string[];
-  /** 0 takes the likeliest token always. Default 1. */
+  /** 0 always picks the most probable token. Default 1. */
   temperature?: number;
-  /** Keeps this many of the most probable tokens; 0 is off. Default 64. */
+  /** Samples from this many of the most probable tokens; 0 turns this off. Default 64. */
   topK?: number;
-  /** Keeps the most probable tokens until their probabilities add up to this; 1 is off. Default 0.95. */
+  /** Samples from the most probable tokens whose probabilities add up to this; 1 turns this off. Default 0.95. */
   topP?: number;
-  /** Keeps tokens at least this many times as probable as the most probable one; 0 is off. */
+  /** Drops tokens whose probability is below this fraction of the most probable token's; 0 turns this off. Default 0. */
   minP?: number;
+  /** Locally typical sampling: keeps the most typical tokens up to this total probability; 1 turns this off. Default 1. */
   typicalP?: number;
-  /** Above 1, makes repetition less likely. */
+  /** Above 1, repeated tokens become less likely. Default 1. */
   repeatPenalty?: number;
-  /** How many of the latest tokens the penalties look at; −1 is all. */
+  /** How many of the latest tokens the penalties consider; −1 is all. Default 64. */
   repeatLastN?: number;
+  /** Lowers the logit of a token by this for each time it has appeared. Default 0. */
   frequencyPenalty?: number;
+  /** Lowers the logit of a token by this if it has appeared. Default 0. */
   presencePenalty?: number;
-  /** The same seed gives the same reply. Left out, or -1, each reply has another, which {@link ReplyResult.seed} tells. */
+  /**
+   * Seeds the random numbers: the same prompt, options and seed give the same reply. Default, or −1: a new seed for each reply,
+   * reported in {@link ReplyResult.seed}.
+   */
   seed?: number;
-  /** Added to the logits of tokens, by id; `false` rules a token out. */
+  /** Values added to the logits of tokens, by token id; `false` bans a token. */
   logitBias?: Record<number, number | false>;
-  /** Asks for the log-probability of each token, and of so many of the likeliest beside it. */
+  /** Reports the log-probability of each token, and of this many of the most probable alternatives. */
   topLogprobs?: number;
-  /** Goes on after tokens that end replies. For measurements. */
+  /** Continues after tokens that end a reply. For benchmarks. */
   ignoreEos?: boolean;
-  /** Ends the reply: it then fails with the code `cancelled`. */
+  /** Cancels the reply: its loop and its `result()` then reject with the code `cancelled`. */
   signal?: AbortSignal;
 }
 
-/** How a conversation is answered. */
+/** Options of a reply to a conversation. */
 export interface ChatOptions extends GenerateOptions {
-  /** Whether the model thinks first. Default: it does. */
+  /** Whether the model reasons before it answers. Default `true`. */
   think?: boolean;
   /** Tools that the model may call. */
   tools?: Tool[];
@@ -80,42 +86,45 @@ export interface ChatOptions extends GenerateOptions {
 /** A token with its log-probability. */
 export interface TokenLogprob {
   id: number;
-  /** Its text, with U+FFFD for what is not a whole character. */
+  /** Its text. Bytes that are not a complete character appear as U+FFFD. */
   token: string;
   bytes: number[];
   logprob: number;
 }
 
-/** A chosen token with its log-probability and that of the likeliest beside it. */
+/** A generated token with its log-probability and those of the most probable alternatives. */
 export interface ChosenLogprob extends TokenLogprob {
   top: TokenLogprob[];
 }
 
-/** A newly known part of a reply. */
+/** The next part of a reply. */
 export interface Delta {
-  /** More of the answer. Empty, if this is about something else. */
+  /** More of the answer. Empty if this delta carries something else. */
   text: string;
-  /** More of the thought. */
+  /** More of the reasoning. */
   thought?: string;
-  /** Calls, each complete. */
+  /** Complete tool calls. */
   toolCalls?: ToolCall[];
-  /** The tokens that were chosen since the last delta. */
+  /** The tokens generated since the previous delta. */
   ids: number[];
-  /** Their log-probabilities, where `topLogprobs` asks for them. */
+  /** Their log-probabilities, if `topLogprobs` was set. */
   logprobs?: ChosenLogprob[];
 }
 
-/** A complete reply. */
+/** A whole reply, or the part of it that was written before it was cancelled. */
 export interface ReplyResult {
   text: string;
   thought: string;
   toolCalls: ToolCall[];
-  /** All tokens, the one that ended the reply included. */
+  /** All generated tokens, including the one that ended the reply. */
   ids: number[];
   logprobs?: ChosenLogprob[];
-  /** `stop`: the model or a stop string ended it. `length`: there was no room, or no more was asked for. */
-  finishReason: "stop" | "length" | null;
-  /** The seed of its random numbers. The same conversation and options with this seed give the same reply again. */
+  /**
+   * Why the reply ended. `stop`: the model or a stop text ended it. `length`: `maxTokens` or the context was reached.
+   * `cancelled`: the loop was left or {@link Reply.cancel} was called, and this is what had been written by then.
+   */
+  finishReason: "stop" | "length" | "cancelled" | null;
+  /** The seed that was used; −1 if the reply was cancelled before its first token. */
   seed: number;
   usage: Usage;
   timings: Timings;
@@ -123,97 +132,154 @@ export interface ReplyResult {
 
 export interface Usage {
   promptTokens: number;
-  /** How many of them had been read before. */
+  /** Prompt tokens that were not computed again because the session had read them before. */
   reusedTokens: number;
   generatedTokens: number;
 }
 
 export interface Timings {
-  /** Milliseconds until the prompt was read and the first token chosen. */
+  /** Milliseconds from the start of the reply to its first token. */
   promptMs: number;
-  /** Milliseconds from then to the end, without those in which the page was hidden and the reply waited. */
+  /** Milliseconds from the first token to the end, without the time that the reply was paused because the page was hidden. */
   generateMs: number;
 }
 
-/** How far loading has got. */
+/** Progress of a load. */
 export interface ProgressEvent {
-  /** What happens. They overlap: what is downloaded is uploaded piece by piece. */
+  /**
+   * The current stage. `download`: bytes from a server. `verify`: stored bytes that were read and checked. `upload`: weights copied
+   * to the GPU. `compile`: kernels compiled and tested. Stages overlap: a model that is not stored is downloaded while it is uploaded.
+   */
   status: "download" | "verify" | "upload" | "compile";
-  /** The file it happens to. */
+  /** The file that this event is about. */
   file: string;
-  /** Bytes done, or of `compile` stages. */
+  /** Bytes done in this stage; for `compile`, the number of steps. */
   loaded: number;
   total: number;
-  /** The share that is done, from 0 to 1. */
+  /** The fraction of this stage that is done, from 0 to 1. */
   progress: number;
+  /** The fraction of the whole load that is done, for a progress bar: it never goes down, and the last event of a load has exactly 1. */
+  overall: number;
 }
 
-/** What a GPU is and allows. */
+/** A GPU and its limits, as the browser reports them. */
 export interface GpuInfo {
-  /** What the browser says of it, which may be nothing. */
+  /** The name that the browser reports, which may be empty. */
   name: string;
-  /** Lanes of the smallest and the largest subgroup, where they are used. */
+  /** The smallest and largest subgroup size, if subgroups are used. */
   subgroups: [number, number] | null;
+  /** Whether shaders can compute in 16-bit floating point. */
   halfPrecision: boolean;
+  /** Whether the GPU can time single dispatches. */
   timestamps: boolean;
+  /** The largest storage buffer binding, in bytes. */
   largestBinding: number;
+  /** The largest buffer, in bytes. */
   largestBuffer: number;
+  /** Bytes of workgroup memory. */
   workgroupMemory: number;
 }
 
-/** What {@link examine} found out. */
+/** The result of {@link examine}. */
 export interface DeviceReport {
   gpu: GpuInfo;
-  /** How each kind of kernel answered a known case. */
+  /** For each family of kernels, whether it computed known cases correctly. */
   selfTests: { name: string; passed: boolean; detail: string }[];
-  /** What models do in a safer way, because of wrong answers. */
+  /** GPU features that models will not use because they failed a self-test. */
   fallbacks: string[];
-  /** Bytes a second that a kernel reads from memory. */
+  /** Measured memory bandwidth, in bytes per second. */
   bandwidth: number;
 }
 
-/** A kernel that steps of a model use. */
+/** A kernel that a model runs. */
 export interface KernelUse {
   step: "decode" | "prompt";
-  /** Tokens of the step. */
+  /** Tokens in the step. */
   rows: number;
   kernel: string;
-  /** How often a step uses it. */
+  /** Dispatches of this kernel in one step. */
   count: number;
 }
 
-/** How {@link examine} looks at the GPU. */
+/** Options of {@link examine}. */
 export interface ExamineOptions extends Pick<LoadOptions, "worker" | "wasm" | "floor" | "subgroups" | "signal"> {}
 
-/** What a loaded model is, and where it runs. */
+/** Options of {@link inspect}: those of {@link Engine.load} that decide whether a model can be loaded. */
+export interface InspectOptions
+  extends Pick<
+    LoadOptions,
+    "context" | "kv" | "memory" | "residency" | "tight" | "worker" | "wasm" | "headers" | "floor" | "subgroups" | "signal"
+  > {}
+
+/** A tensor whose format has no kernels and that is converted when the model is loaded. */
+export interface Conversion {
+  tensor: string;
+  from: string;
+  to: string;
+}
+
+/** The result of {@link inspect}: a model that can be loaded here, described from its header. */
+export interface ModelReport {
+  /** The name in the model's metadata; if it has none, the name of its file. */
+  name: string;
+  architecture: string;
+  parameters: number;
+  /** The quantisation, such as `Q4_K_M`. */
+  format: string;
+  /** Size of the model's file, or of all its parts. */
+  bytes: number;
+  /** The context length that the model was trained for, in tokens. */
+  contextLength: number;
+  /** The context that {@link Engine.load} would use with the same options, in tokens. */
+  context: number;
+  /** The largest context that fits the memory limit and the GPU's limits, up to `contextLength`. */
+  largestContext: number;
+  /** Where the weights would live. See {@link LoadOptions.residency}. */
+  residency: "gpu" | "rows" | "paged";
+  /** GPU memory in bytes. */
+  memory: {
+    /** What the model and one conversation of `context` tokens take. */
+    needed: number;
+    /** The limit set by the option `memory`; null without one, because browsers do not report how much memory a GPU has. */
+    available: number | null;
+    weights: number;
+    caches: number;
+    scratch: number;
+    staging: number;
+  };
+  conversions: Conversion[];
+  /** Oddities of the file that do not prevent it from running: unknown tensors or keys, and missing ones that have a default. */
+  warnings: string[];
+}
+
+/** A loaded model, and the GPU that it runs on. */
 export interface EngineInfo {
   name: string;
   architecture: string;
   parameters: number;
-  /** Size of the file. */
+  /** Size of the model's file. */
   bytes: number;
-  /** Tokens a conversation may have. */
+  /** The maximum number of tokens in a conversation. */
   context: number;
-  /** Tokens the model was made for. */
+  /** The context length that the model was trained for. */
   trainedContext: number;
   vocabulary: number;
   layers: number;
   gpu: GpuInfo;
-  /** Where the weights live. */
+  /** Where the weights live. See {@link LoadOptions.residency}. */
   residency: "gpu" | "rows" | "paged";
-  /** Bytes of wasm memory, which never become less. */
+  /** Bytes of WebAssembly memory. It never shrinks. */
   wasmMemory: number;
-  /** Bytes that the model and one conversation take of the GPU's memory. */
+  /** Bytes of GPU memory for the model and one conversation. */
   memory: { weights: number; caches: number; scratch: number; staging: number; total: number };
-  /** Tensors whose format has no kernels, and what they became. */
-  conversions: { tensor: string; from: string; to: string }[];
-  /** What is done in a safer way, because the GPU answered wrongly in a self-test. */
+  conversions: Conversion[];
+  /** GPU features that are not used because they failed the self-test. */
   fallbacks: string[];
-  /** What is not as expected in the model's file: tensors or keys that are not used, or missing ones that were assumed. */
+  /** Oddities of the file that do not prevent it from running: unknown tensors or keys, and missing ones that have a default. */
   warnings: string[];
 }
 
-/** A reader of your own. */
+/** Your own reader of a model's bytes. */
 export interface CustomSource {
   readonly length: number;
   readonly name?: string;
@@ -221,8 +287,8 @@ export interface CustomSource {
 }
 
 /**
- * One file of a model: an address, a file, the name that it has in the package's store, its path in the browser's storage,
- * bytes, or a reader.
+ * One file of a model: a URL, a `File` or `Blob`, the name of a file in the package's store, the path of a file in the origin private
+ * file system, bytes, or your own reader. A Hugging Face page URL (`/blob/`) is read as the file itself (`/resolve/`).
  */
 export type FileSource =
   | string
@@ -234,68 +300,69 @@ export type FileSource =
   | Uint8Array
   | CustomSource;
 
-/** A model: one file, or all files of a split one, in order. The address of the first part names the others. */
+/** A model: one file, or all parts of a split model in order. The URL of one part stands for all of them. */
 export type ModelSource = FileSource | readonly FileSource[];
 
-/** How an address is kept in the browser. */
+/** How a downloaded model is stored. */
 export interface StoreOptions {
   /**
-   * The name to keep it under. For one file only. Unless told, the last piece of the address; where a file from elsewhere has
-   * that name, host and folders stand in brackets behind it.
+   * The name to store it under, for a model of one file. Default: the last part of the URL's path; if a file from another URL has
+   * that name, with the host and folders added in parentheses.
    */
   name?: string;
-  /** The digest it must have, as 64 hex digits. For one file only. */
+  /** The SHA-256 that the file must have, as 64 hex digits, for a model of one file. */
   sha256?: string;
-  /** Asks the server whether it has another file now, and fetches that if so. The old one is kept until the new one is whole. */
+  /** Asks the server whether the file has changed and downloads it again if so. The stored file is kept until the new one is complete. */
   replace?: boolean;
 }
 
-/** How a model is loaded. */
+/** Options of {@link Engine.load}. */
 export interface LoadOptions {
-  /** Tokens a conversation may have. Default: 4096, or what the model was made for if that is less. */
+  /** The maximum number of tokens in a conversation. Default: 4096, or the model's own context length if that is smaller. */
   context?: number;
-  /** How keys and values are kept. Default `f16`. */
+  /** The format of the key-value cache. Default `f16`. */
   kv?: "f32" | "f16" | "q8";
-  /** The most bytes of GPU memory that the model and one conversation may take. */
+  /** The maximum bytes of GPU memory for the model and one conversation. */
   memory?: number;
   /**
-   * Where weights live. `gpu`: all on the GPU. `rows`: embedding tables stay in the file, and tokens bring their rows with
-   * them. `paged`: also experts, of which those used lately are on the GPU. Default: the first that fits `memory`.
+   * Where the weights live. `gpu`: all on the GPU. `rows`: embedding tables stay in the file, and only the rows of the current tokens
+   * are copied to the GPU. `paged`: expert weights stay in the file as well, and the GPU caches the recently used ones. Default: the
+   * first that fits into `memory`.
    */
   residency?: "gpu" | "rows" | "paged";
   /**
-   * Spares memory: `rows`, a context of 1024 and prompts in small steps, unless other options say otherwise. Default: on
-   * phones, on devices with 4 GB of memory or less, and on GPUs that offer no more than WebGPU promises.
+   * Saves memory: `rows`, a context of 1024 and prompts in small steps, unless other options override these. Default: `true` on
+   * phones, on devices with 4 GB of memory or less, and on GPUs that offer only WebGPU's minimum limits.
    */
   tight?: boolean;
   /**
-   * What replies do while the page is hidden. `pause`: they wait until it is looked at again, because phones take the GPU
-   * from pages that nobody sees. Default: `pause` where memory is spared, else `continue`.
+   * What replies do while the page is hidden. `pause`: they wait until the page is visible again, because phones take the GPU away
+   * from hidden pages. Default: `pause` if `tight`, otherwise `continue`.
    */
   whenHidden?: "continue" | "pause";
-  /** Told how far loading has got. */
+  /** Called as the load progresses. Use {@link ProgressEvent.overall} for a progress bar. */
   onProgress?: (event: ProgressEvent) => void;
-  /** Ends loading: it then fails with the code `cancelled`. */
+  /** Cancels the load, which then rejects with the code `cancelled`. */
   signal?: AbortSignal;
   /**
-   * Where the engine runs. Default `true`: in a worker of its own. `false`: on this thread. `"blob"`: in a worker made
-   * from a blob, which may import from another origin. Or a worker of yours that imports `rullama/worker`, is used for
-   * nothing else, and ends with the engine.
+   * Where the engine runs. Default `true`: in a worker that the package starts. `false`: on the calling thread. `"blob"`: in a worker
+   * started from a blob URL, for a package that is loaded from another origin. Or your own worker that imports `rullama/worker`; use
+   * it for nothing else, because it ends with the engine.
    */
   worker?: boolean | "blob" | Worker;
-  /** Where the wasm file is, if not beside this package's files; or the compiled module. */
+  /** The URL of the wasm file, if it is not next to the package's other files; or the compiled module. */
   wasm?: string | URL | WebAssembly.Module;
   /**
-   * Keeps what an address names in the browser: downloaded once, resumed where it stopped, and read from there the next time.
-   * Whatever is read from there is checked. Default `false`: read from the network as it is needed.
+   * Stores a model from a URL in the browser. It is checked with {@link inspect} first, downloaded once (an interrupted download
+   * resumes where it stopped) and then read from the store, with every byte verified. Default `false`: read from the network each time.
    */
   store?: boolean | StoreOptions;
-  /** Headers of requests for the model, such as one that names who asks. */
+  /** Headers for the requests that read the model, such as `Authorization`. */
   headers?: Record<string, string>;
-  /** `true` uses no more of the GPU than WebGPU promises everywhere. For tests. */
+  /** `true` uses only WebGPU's minimum limits and no optional features. For tests. */
   floor?: boolean;
-  /** `false` leaves subgroups alone. For tests. */
+  /** `false` does not use subgroups. For tests. */
   subgroups?: boolean;
-  /** `false` trusts the GPU without testing it. */
+  /** `false` skips the self-test of the GPU. */
   selfTest?: boolean;
 }

@@ -1,6 +1,6 @@
-// Whether anybody looks at the page.
+// Whether the page is visible.
 
-/** Tells `changed` whenever the page is hidden or shown, and at once if it is hidden. Gives what ends this. Workers have no page. */
+/** Calls `changed` when the page is hidden or shown, and at once if it is hidden. Gives a function that stops this. Does nothing in a worker. */
 export function watchHidden(changed: (hidden: boolean) => void): () => void {
   const page = globalThis.document as Document | undefined;
   if (!page) {

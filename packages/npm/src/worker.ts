@@ -1,9 +1,9 @@
-// The worker that runs an engine. The page starts it; it does what it is asked.
+// The worker that runs an engine. The page starts it and sends it calls.
 
 import type { Answer, Request } from "./protocol.js";
 import { Service } from "./service.js";
 
-/** The part of a worker's global scope that is used here. */
+/** The part of a worker's global scope that this file uses. */
 interface Scope {
   postMessage(message: unknown): void;
   addEventListener(type: "message", listener: (event: MessageEvent<Request>) => void): void;

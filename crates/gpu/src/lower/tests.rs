@@ -16,7 +16,7 @@ use crate::{
     rows::StepSize,
     self_test::KernelSet,
     tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
-    weights::{Layout, Manifest},
+    weights::{Layout, Manifest, Numbers},
 };
 
 const MODELS: [&str; 5] = ["e2b", "e4b", "12b", "26b-a4b", "31b"];
@@ -76,7 +76,8 @@ impl RealSize {
             most_rows: MOST_ROWS,
             pages: 0,
         };
-        let manifest = pollster::block_on(Manifest::read(&self.model, &self.graph, layout)).unwrap();
+        let manifest = Manifest::read(&self.model, &self.graph, layout, Numbers::Read);
+        let manifest = pollster::block_on(manifest).unwrap();
         OnGpu { real: self, profile, manifest }
     }
 }

@@ -139,10 +139,18 @@ pub async fn self_test(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
 /// The kernels that a GPU can be trusted with. The first time, they are tested, unless it was opened without that.
 pub(crate) async fn trusted(gpu: &Gpu) -> Result<KernelSet, GpuError> {
     if !gpu.options().self_test && gpu.verdict().get().is_none() {
-        return Ok(KernelSet::best(gpu.profile()));
+        return expected(gpu);
     }
     let trusted = verdict(gpu).await?.trusted.clone();
     trusted.map_err(|failed| GpuError::Unreliable { failed })
+}
+
+/// The kernels that a load will use, unless a self-test that has not been run yet finds them to be wrong.
+pub(crate) fn expected(gpu: &Gpu) -> Result<KernelSet, GpuError> {
+    match gpu.verdict().get() {
+        None => Ok(KernelSet::best(gpu.profile())),
+        Some(verdict) => verdict.trusted.clone().map_err(|failed| GpuError::Unreliable { failed }),
+    }
 }
 
 /// What is known of a GPU. The first time, it is found out.

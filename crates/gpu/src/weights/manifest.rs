@@ -91,6 +91,15 @@ pub struct Conversion {
     pub to: Format,
 }
 
+/// Where a manifest gets the few values that the host computes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// They are read from the file.
+    Read,
+    /// All are taken to be 1. Sizes do not depend on them, so this is enough to tell whether a model fits.
+    Assumed,
+}
+
 /// Everything that is uploaded for a graph.
 #[derive(Debug)]
 pub(crate) struct Manifest {
@@ -109,8 +118,13 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Decides about every weight that `graph` names. Reads only single numbers.
-    pub(crate) async fn read(model: &Model, graph: &Graph, layout: Layout) -> Result<Self, GpuError> {
+    /// Decides about every weight that `graph` names. Reads at most the values that the host computes with.
+    pub(crate) async fn read(
+        model: &Model,
+        graph: &Graph,
+        layout: Layout,
+        numbers: Numbers,
+    ) -> Result<Self, GpuError> {
         let mut manifest = Self {
             packed: Vec::new(),
             pools: Vec::new(),
@@ -124,7 +138,7 @@ impl Manifest {
             manifest.stack(model, graph, &stack, layout)?;
         }
         let multiplied = multiplied(graph);
-        let mut known = needed_now(model, graph).await?;
+        let mut known = needed_now(model, graph, numbers).await?;
         for node in graph.nodes() {
             let Some(weight) = node.op.weight() else { continue };
             let info = graph.weight(weight);
@@ -362,9 +376,13 @@ fn packing(tensor: &ModelTensor<'_>) -> Result<Packing, GpuError> {
         .ok_or(GpuError::Unsupported { operation: "linear" })
 }
 
-/// The values that the host needs: single numbers, and divisors of rotary frequencies. All are asked for at once, because
-/// each lies somewhere else and servers take their time.
-async fn needed_now<'g>(model: &Model, graph: &'g Graph) -> Result<HashMap<&'g str, Vec<f32>>, GpuError> {
+/// The values that the host needs: single numbers, and divisors of rotary frequencies. All are requested at once, because
+/// each lies elsewhere in the file and a server takes a while to answer.
+async fn needed_now<'g>(
+    model: &Model,
+    graph: &'g Graph,
+    numbers: Numbers,
+) -> Result<HashMap<&'g str, Vec<f32>>, GpuError> {
     let mut names = HashSet::new();
     for node in graph.nodes() {
         let Some(info) = node.op.weight().map(|weight| graph.weight(weight)) else { continue };
@@ -377,7 +395,12 @@ async fn needed_now<'g>(model: &Model, graph: &'g Graph) -> Result<HashMap<&'g s
         };
     }
     let read = async |name: &'g str| -> Result<_, GpuError> {
-        Ok((name, decoded(model, &find(model, name)?).await?))
+        let tensor = find(model, name)?;
+        let values = match numbers {
+            Numbers::Read => decoded(model, &tensor).await?,
+            Numbers::Assumed => vec![1.0; tensor.shape.values() as usize],
+        };
+        Ok((name, values))
     };
     Ok(try_join_all(names.into_iter().map(read)).await?.into_iter().collect())
 }

@@ -10,7 +10,7 @@ mod stacks;
 mod stretches;
 
 pub use manifest::Conversion;
-pub(crate) use manifest::{Layout, Manifest, Packed, Shard};
+pub(crate) use manifest::{Layout, Manifest, Numbers, Packed, Shard};
 pub use residency::{Residency, UnknownResidency};
 pub(crate) use resident::{Resident, STAGING};
 pub(crate) use row_tables::RowTables;

@@ -7,7 +7,7 @@ use crate::common::{
 };
 use rullama_gemma::Outputs;
 use rullama_gguf::{ByteSource, MemorySource, Model, ReadFuture, SourceError};
-use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
+use rullama_gpu::{Fit, Gpu, GpuError, GpuModel, GpuOptions, ModelOptions, Residency};
 
 /// The model with experts.
 const EXPERTS: &str = "tiny-moe-Q4_K_M";
@@ -25,6 +25,14 @@ fn options() -> ModelOptions {
 
 fn loaded(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> Rc<GpuModel> {
     load(gpu, model, graph(model, Outputs::Last), options)
+}
+
+/// The upper bound for the largest context of a fit.
+const MOST_CONTEXT: u32 = 100_000;
+
+fn fit(gpu: &Gpu, model: &Rc<Model>, options: &ModelOptions) -> Result<Fit, GpuError> {
+    let graph = graph(model, Outputs::Last);
+    pollster::block_on(GpuModel::fit(gpu, model, &graph, options, MOST_CONTEXT))
 }
 
 fn prompt(count: u32) -> Vec<u32> {
@@ -127,6 +135,20 @@ fn memory_decides() {
         assert_eq!(exactly.residency(), Residency::Gpu, "{name}");
         let less = loaded(&gpu, &model, &options().memory(total - 1));
         assert_eq!(less.residency(), frugal, "{name}");
+        // What is known from the header alone is what a load does.
+        for (asked, loaded) in [(options(), &all), (options().memory(total - 1), &less)] {
+            let found = fit(&gpu, &model, &asked).unwrap();
+            assert_eq!((found.residency, &found.budget), (loaded.residency(), loaded.budget()), "{name}");
+            assert_eq!(found.conversions, loaded.conversions(), "{name}");
+            assert!(
+                (128..=MOST_CONTEXT).contains(&found.largest_context),
+                "{name}: {}",
+                found.largest_context
+            );
+            let larger = asked.clone().context(found.largest_context + 1).residency(found.residency);
+            let is_bound = matches!(fit(&gpu, &model, &larger), Err(GpuError::OutOfBudget { .. }));
+            assert!(is_bound || found.largest_context == MOST_CONTEXT, "{name}");
+        }
         assert!(less.budget().total() < total, "{name}");
         let ids = prompt(20);
         let size = less.rows_at_once().min(20);
@@ -137,6 +159,7 @@ fn memory_decides() {
         let asked = options().memory(less.budget().weights / 2);
         let refused = try_load(&gpu, &model, graph, &asked);
         assert!(matches!(refused, Err(GpuError::OutOfBudget { .. })), "{name}");
+        assert!(matches!(fit(&gpu, &model, &asked), Err(GpuError::OutOfBudget { .. })), "{name}");
     }
 }
 

@@ -10,7 +10,7 @@ use rullama_gpu::{
 use rullama_graph::{Ahead, AttendShape, Builder, CacheInfo, Mask, Rope, WeightInfo};
 use rullama_reference::{Caches, Row, Sequence, Step, Weights, run};
 
-use crate::common::{apart, generated, gpu, graph, load, open, step};
+use crate::common::{apart, generated, gpu, graph, load, open, opened, step};
 
 /// One of each kind of model, with windows shorter than the prompts.
 const MODELS: [&str; 3] = ["tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
@@ -134,7 +134,11 @@ fn conversations_share_what_is_brought() {
 /// Opening a conversation makes no pipeline, no bind group and no plan, and leaves nothing behind.
 #[test]
 fn opening_conversations_costs_nothing() {
-    let model = loaded("micro-e2b-Q8_0", &ModelOptions::default().context(64).conversations(2));
+    // A GPU of its own: other tests compile kernels for theirs.
+    let gpu = opened(&GpuOptions::default().without_self_test());
+    let file = open("micro-e2b-Q8_0");
+    let options = ModelOptions::default().context(64).conversations(2);
+    let model = load(&gpu, &file, graph(&file, Outputs::Last), &options);
     let ids = [2, 610, 483];
     let expected = step(&mut model.state().unwrap(), &ids);
     let before = model.footprint();

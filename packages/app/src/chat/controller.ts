@@ -1,267 +1,429 @@
-// What happens in a chat: questions are asked, answers are written, stopped, tried again; and all of it is kept.
+// Everything that happens in a chat: messages are sent or queued, answers are written, stopped, continued and regenerated, and all
+// of it is saved.
+//
+// Conversations and messages are plain objects that are changed in place. The getters read signals that change with them, so
+// components that use a getter are updated.
 
-import type { ChatOptions, Engine, Message } from "rullama";
+import { effect, signal, untracked } from "@preact/signals";
+import type { ChatOptions, Engine, Reply } from "rullama";
 import type { ModelHost } from "../model/host";
-import { Emitter } from "../state/emitter";
 import type { Preferences } from "../state/preferences";
 import type { Settings } from "../state/settings";
+import { continuation } from "./continuation";
+import type { Drafts } from "./drafts";
 import type { Library } from "./library";
-import { add, before, find, newConversation, newId, path, removeLeaf, show, type ChatMessage, type Conversation } from "./tree";
+import { promptOf } from "./prompt";
+import { MessageQueue, takeUnsent } from "./queue";
+import { add, children, find, newConversation, newId, path, removeLeaf, show, type ChatMessage, type Conversation, type Trimmed } from "./tree";
+import { measureWith, planTrim, summaryPrompt, summaryTokens } from "./trim";
 
-/** Milliseconds between two savings of an answer that is being written. */
+/** Milliseconds between two saves of an answer that is being written. */
 const SAVE_EVERY = 1500;
 
-/** An answer on its way. */
+/** Milliseconds of an answer before its speed means something. */
+const MEASURABLE = 300;
+
+/** An answer that is being written. */
 export interface Writing {
   conversation: Conversation;
   message: ChatMessage;
   /** Tokens so far, thoughts included. */
   tokens: number;
-  /** Tokens a second so far; undefined before there is anything to measure. */
+  /** Tokens per second; undefined at the beginning. */
   rate?: number;
 }
 
+interface Running extends Writing {
+  controller: AbortController;
+  done: Promise<void>;
+}
+
 export class ChatController {
-  /** Another conversation is shown, or the one that is shown has other messages. */
-  readonly changed = new Emitter();
-  /** The answer that is being written grew. */
-  readonly grew = new Emitter<Writing>();
-  /** An answer ended, well or not. */
-  readonly finished = new Emitter<ChatMessage>();
-  /** A conversation could not be kept, with the reason; or, without one, can be again. */
-  readonly unsaved = new Emitter<{ reason: unknown } | undefined>();
+  readonly queue = new MessageQueue();
+  readonly drafts: Drafts;
   readonly #library: Library;
   readonly #host: ModelHost;
   readonly #preferences: Preferences;
-  #current: Conversation;
-  #failed = false;
-  #writing: (Writing & { controller: AbortController; done: Promise<void> }) | undefined;
+  readonly #current = signal<Conversation>(undefined as unknown as Conversation);
+  /** Changes when the shown conversation or one of its messages changes, except for the growth of an answer. */
+  readonly #revision = signal(0);
+  readonly #growth = signal(0);
+  readonly #writing = signal<Running | undefined>(undefined);
+  readonly #finished = signal<{ message: ChatMessage } | undefined>(undefined);
+  readonly #unsaved = signal<{ reason: unknown } | undefined>(undefined);
+  /** Actions that stopped a reply to start another one. Until they have, no queued message is sent. */
+  #starting = 0;
 
-  constructor(library: Library, host: ModelHost, preferences: Preferences) {
+  constructor(library: Library, host: ModelHost, preferences: Preferences, drafts: Drafts) {
     this.#library = library;
     this.#host = host;
     this.#preferences = preferences;
-    this.#current = newConversation(Date.now(), preferences.settings.system);
-    library.replaced.on((id) => this.#replaced(id));
-    // A page that is hidden may be ended without another word.
+    this.drafts = drafts;
+    this.#current.value = newConversation(Date.now(), preferences.settings.system);
+    for (const { conversation, text } of takeUnsent().reverse()) {
+      drafts.giveBack(library.get(conversation) ?? this.#current.peek(), text);
+    }
+    effect(() => {
+      const { replaced } = library;
+      if (replaced) {
+        untracked(() => this.#replaced(replaced.id));
+      }
+    });
+    // A hidden page may be closed by the browser at any time.
     document.addEventListener("visibilitychange", () => {
-      if (document.visibilityState === "hidden" && this.#writing) {
-        void this.#save(this.#writing.conversation);
+      const writing = this.#writing.peek();
+      if (document.visibilityState === "hidden" && writing) {
+        void this.#save(writing.conversation);
       }
     });
   }
 
+  /** The conversation that is shown. */
   get conversation(): Conversation {
-    return this.#current;
+    void this.#revision.value;
+    return this.#current.value;
   }
 
+  /** The answer that is being written, in any conversation. */
   get writing(): Writing | undefined {
-    return this.#writing;
+    return this.#writing.value;
+  }
+
+  /** Changes with every token of the answer that is being written. */
+  get growth(): number {
+    return this.#growth.value;
+  }
+
+  /** The answer that ended last, in a new object each time. */
+  get finished(): { message: ChatMessage } | undefined {
+    return this.#finished.value;
+  }
+
+  /** The reason why a conversation could not be saved, as long as that is so. */
+  get unsaved(): { reason: unknown } | undefined {
+    return this.#unsaved.value;
   }
 
   /** Shows a conversation; without an id, a new one. */
   open(id?: string): void {
     const found = id === undefined ? undefined : this.#library.get(id);
-    if (found && found === this.#current) {
+    if (found && found === this.#current.peek()) {
       return;
     }
-    this.#current = found ?? newConversation(Date.now(), this.#preferences.settings.system);
-    this.changed.emit();
+    this.#current.value = found ?? newConversation(Date.now(), this.#preferences.settings.system);
+    this.#changed();
   }
 
+  /** Sends a message; queues it while a reply is being written. */
   async send(text: string): Promise<void> {
-    const conversation = this.#current;
-    const last = path(conversation).at(-1);
-    await this.#ask(conversation, text, last?.id ?? null);
-  }
-
-  /** Asks something else in the place of a question; the old one stays beside it. */
-  async edit(id: string, text: string): Promise<void> {
-    const conversation = this.#current;
-    const message = find(conversation, id);
-    if (message) {
-      await this.#ask(conversation, text, message.parent);
+    const conversation = this.#current.peek();
+    if (this.#writing.peek()) {
+      this.queue.add(conversation, text);
+    } else {
+      await this.#sendTo(conversation, text);
     }
   }
 
-  /** Another answer to the same question. One that failed without a word makes room for it. */
-  async regenerate(id: string): Promise<void> {
-    const conversation = this.#current;
+  /** Sends a queued message without waiting any longer. */
+  async sendQueued(id: string): Promise<void> {
+    const message = this.queue.remove(id);
+    if (message) {
+      await this.#starts(() => this.#sendTo(message.conversation, message.text));
+    }
+  }
+
+  /** Takes a queued message back into the draft of its chat. */
+  unqueue(id: string): void {
+    const message = this.queue.remove(id);
+    if (message) {
+      this.drafts.giveBack(message.conversation, message.text);
+    }
+  }
+
+  /** Asks another question in place of an earlier one, which stays as a branch. */
+  async edit(id: string, text: string): Promise<void> {
+    const conversation = this.#current.peek();
+    const message = find(conversation, id);
+    if (message) {
+      await this.#starts(() => this.#ask(conversation, text, message.parent));
+    }
+  }
+
+  /** Writes another answer to the same question. A failed answer without text is removed. */
+  async regenerate(id: string, trimmed?: Trimmed): Promise<void> {
+    const conversation = this.#current.peek();
     const message = find(conversation, id);
     if (!message || message.parent === null) {
       return;
     }
     const question = message.parent;
-    await this.stop();
-    if (message.state === "failed" && message.content === "") {
-      removeLeaf(conversation, id);
-    }
-    await this.#answer(conversation, question);
+    await this.#starts(async () => {
+      if (message.state === "failed" && message.content === "") {
+        removeLeaf(conversation, id);
+      }
+      await this.#answer(conversation, question, trimmed);
+    });
   }
 
-  /** Answers a question that has no answer yet. */
-  async answer(question: string): Promise<void> {
-    await this.#answer(this.#current, question);
+  /** Whether an answer can be continued: it was cut off or stopped, and nothing follows it. */
+  canContinue(message: ChatMessage): boolean {
+    const begun = message.content !== "" || Boolean(message.thought);
+    const ended = message.state === "stopped" || (message.state === "complete" && message.cut === true);
+    return message.role === "assistant" && begun && ended && children(this.#current.peek(), message.id).length === 0;
+  }
+
+  /** Continues an answer that was cut off or stopped. */
+  async continue(id: string): Promise<void> {
+    const conversation = this.#current.peek();
+    const message = find(conversation, id);
+    if (message) {
+      await this.#starts(() => this.#resume(conversation, message));
+    }
+  }
+
+  /** Leaves out the oldest messages, or lets the model summarise them, and then answers the question of a failed answer. */
+  async makeRoom(id: string, how: "drop" | "summarise"): Promise<void> {
+    const conversation = this.#current.peek();
+    const message = find(conversation, id);
+    const question = message?.parent;
+    if (!message || !question) {
+      return;
+    }
+    try {
+      const engine = await this.#host.ready();
+      const plan = await planTrim(conversation, question, engine.info.context, measureWith(engine));
+      if (!plan) {
+        throw Object.assign(new Error("the message alone is longer than the context"), { code: "context.message" });
+      }
+      const trimmed: Trimmed = how === "summarise" ? { ...plan, summary: "" } : plan;
+      if (message.content === "") {
+        return await this.regenerate(id, trimmed);
+      }
+      // The error came while the answer was being continued.
+      message.trimmed = trimmed;
+      await this.continue(id);
+    } catch (thrown) {
+      message.error = errorOf(thrown);
+      this.#changed();
+    }
   }
 
   show(id: string): void {
-    show(this.#current, id);
-    void this.#save(this.#current);
-    this.changed.emit();
+    const conversation = this.#current.peek();
+    show(conversation, id);
+    void this.#save(conversation);
+    this.#changed();
   }
 
   async setSystem(text: string): Promise<void> {
-    this.#current.system = text;
-    if (this.#current.messages.length > 0) {
-      await this.#save(this.#current);
+    const conversation = this.#current.peek();
+    conversation.system = text;
+    if (conversation.messages.length > 0) {
+      await this.#save(conversation);
     }
-    this.changed.emit();
+    this.#changed();
   }
 
   async rename(conversation: Conversation, title: string): Promise<void> {
     conversation.title = title;
     conversation.named = true;
     await this.#save(conversation);
-    this.changed.emit();
+    this.#changed();
   }
 
   async delete(id: string): Promise<void> {
-    if (this.#writing?.conversation.id === id) {
+    this.queue.forget(id);
+    this.drafts.forget(id);
+    if (this.#writing.peek()?.conversation.id === id) {
       await this.stop();
     }
     await this.#library.delete(id);
-    if (this.#current.id === id) {
+    if (this.#current.peek().id === id) {
       this.open();
     }
   }
 
-  /** Ends the answer that is being written. What it said stays. */
+  /** Stops the answer that is being written. Its text so far stays. */
   async stop(): Promise<void> {
-    const writing = this.#writing;
+    const writing = this.#writing.peek();
     writing?.controller.abort();
     await writing?.done;
   }
 
-  /** How a conversation looks to the model: what it is told to be, then all that was said up to a message. */
-  prompt(conversation: Conversation, upTo?: string): Message[] {
-    const last = upTo === undefined ? undefined : find(conversation, upTo);
-    const said = last ? [...before(conversation, last.id), last] : path(conversation);
-    const messages: Message[] = said
-      .filter(({ role, content }) => role === "user" || content !== "")
-      .map(({ role, content }) => ({ role, content }));
-    const system = conversation.system.trim();
-    return system === "" ? messages : [{ role: "system", content: system }, ...messages];
+  #changed(): void {
+    this.#revision.value += 1;
+  }
+
+  /** Stops the reply that is being written and starts another. */
+  async #starts(work: () => Promise<void>): Promise<void> {
+    this.#starting += 1;
+    try {
+      await this.stop();
+    } finally {
+      this.#starting -= 1;
+    }
+    await work();
+  }
+
+  async #sendTo(conversation: Conversation, text: string): Promise<void> {
+    await this.#ask(conversation, text, path(conversation).at(-1)?.id ?? null);
   }
 
   async #ask(conversation: Conversation, text: string, parent: string | null): Promise<void> {
-    await this.stop();
     const message: ChatMessage = { id: newId(), parent, role: "user", content: text, createdAt: Date.now(), state: "complete" };
     add(conversation, message);
     this.#library.wrote(message.id);
     await this.#answer(conversation, message.id);
   }
 
-  async #answer(conversation: Conversation, question: string): Promise<void> {
-    await this.stop();
+  async #answer(conversation: Conversation, question: string, trimmed?: Trimmed): Promise<void> {
     const message: ChatMessage = { id: newId(), parent: question, role: "assistant", content: "", createdAt: Date.now(), state: "writing" };
+    if (trimmed) {
+      message.trimmed = trimmed;
+    }
     add(conversation, message);
+    await this.#run(conversation, message);
+  }
+
+  async #resume(conversation: Conversation, message: ChatMessage): Promise<void> {
+    message.state = "writing";
+    delete message.error;
+    delete message.cut;
+    await this.#run(conversation, message);
+  }
+
+  /** Writes an answer to its end and then sends the next queued message. */
+  async #run(conversation: Conversation, message: ChatMessage): Promise<void> {
     this.#library.wrote(message.id);
     const controller = new AbortController();
     const release = this.#library.hold(conversation.id);
     const writing: Writing = { conversation, message, tokens: 0 };
-    const done = this.#write(writing, question, controller.signal).finally(() => {
+    const done = this.#write(writing, controller.signal).finally(() => {
       release();
-      this.#writing = undefined;
+      this.#writing.value = undefined;
     });
-    this.#writing = Object.assign(writing, { controller, done });
-    this.changed.emit();
+    this.#writing.value = Object.assign(writing, { controller, done });
+    this.#changed();
     void this.#save(conversation);
     await done;
     await this.#save(conversation);
-    this.changed.emit();
-    this.finished.emit(message);
+    this.#changed();
+    this.#finished.value = { message };
+    // After an error the messages wait for the user: the next one would probably fail as well.
+    if (message.state !== "failed" && this.#starting === 0 && !this.#writing.peek()) {
+      const next = this.queue.next();
+      if (next) {
+        await this.#sendTo(next.conversation, next.text);
+      }
+    }
   }
 
-  /** Writes an answer. Ends always; how, the message tells. */
-  async #write(writing: Writing, question: string, signal: AbortSignal): Promise<void> {
+  /** Writes an answer, or the rest of one. Never rejects; the message's state tells how it ended. */
+  async #write(writing: Writing, signal: AbortSignal): Promise<void> {
     const { conversation, message } = writing;
+    const before = message.speed;
     let saved = performance.now();
     let first: number | undefined;
-    let asked = performance.now();
+    let asked = saved;
     try {
       const engine = await unlessAborted(this.#host.ready(), signal);
+      const { state } = this.#host;
+      // The name that the page shows is the one that the user knows.
+      message.model = state.kind === "ready" ? state.label : engine.info.name;
+      await this.#summarise(engine, conversation, message, signal);
       asked = performance.now();
-      // As the page calls it, which is what people know it by.
-      message.model = this.#host.state.kind === "ready" ? this.#host.state.label : engine.info.name;
-      const reply = engine.chat(this.prompt(conversation, question), options(this.#preferences.settings, engine, signal));
+      const { reply, thoughtEnd } = await this.#start(engine, conversation, message, signal);
+      let inThought = thoughtEnd !== undefined;
       for await (const delta of reply) {
         const now = performance.now();
         first ??= now;
-        message.content += delta.text;
-        if (delta.thought) {
-          message.thought = (message.thought ?? "") + delta.thought;
+        inThought &&= !delta.ids.includes(thoughtEnd as number);
+        const thought = (delta.thought ?? "") + (inThought ? delta.text : "");
+        message.content += inThought ? "" : delta.text;
+        if (thought !== "") {
+          message.thought = (message.thought ?? "") + thought;
         }
         writing.tokens += delta.ids.length;
-        writing.rate = now - first > 300 ? ((writing.tokens - 1) / (now - first)) * 1000 : undefined;
-        this.grew.emit(writing);
+        if (now - first > MEASURABLE) {
+          writing.rate = ((writing.tokens - 1) / (now - first)) * 1000;
+        }
+        this.#growth.value += 1;
         if (now - saved > SAVE_EVERY) {
           saved = now;
           void this.#save(conversation);
         }
       }
       const { usage, timings, finishReason } = await reply.result();
-      // What people wait for is the first word, not the end of the prompt.
-      message.speed = { ...usage, promptMs: (first ?? asked) - asked, generateMs: timings.generateMs };
-      message.cut = finishReason === "length" || undefined;
+      message.speed = sum(before, { ...usage, promptMs: (first ?? asked) - asked, generateMs: timings.generateMs });
+      if (finishReason === "length") {
+        message.cut = true;
+      }
       message.state = "complete";
       this.#host.noteReply();
     } catch (thrown) {
-      const error = thrown as { code?: unknown; message?: unknown; details?: Record<string, unknown> };
-      const stopped = signal.aborted || error.code === "cancelled";
+      const stopped = signal.aborted || (thrown as { code?: unknown }).code === "cancelled";
       message.state = stopped ? "stopped" : "failed";
       if (!stopped) {
-        message.error = { code: String(error.code ?? "unknown"), message: String(error.message ?? thrown), details: plain(error.details) };
-        this.#host.noteReply(error);
+        message.error = errorOf(thrown);
+        this.#host.noteReply(thrown as { code?: unknown });
       }
       if (first !== undefined) {
-        const generateMs = performance.now() - first;
-        message.speed = { promptTokens: 0, reusedTokens: 0, generatedTokens: writing.tokens, promptMs: first - asked, generateMs };
+        const speed = { promptTokens: 0, reusedTokens: 0, generatedTokens: writing.tokens, promptMs: first - asked, generateMs: performance.now() - first };
+        message.speed = sum(before, speed);
       }
     }
     message.content = message.content.trim();
+  }
+
+  /** Starts a new answer, or continues one that has text already. */
+  async #start(engine: Engine, conversation: Conversation, message: ChatMessage, signal: AbortSignal): Promise<{ reply: Reply; thoughtEnd?: number | undefined }> {
+    const prompt = promptOf(conversation, message.parent ?? undefined, message.trimmed);
+    const { think, ...options } = replyOptions(this.#preferences.settings, engine, signal);
+    if (message.content === "" && !message.thought) {
+      return { reply: engine.chat(prompt, { ...options, think }) };
+    }
+    const { ids, thoughtEnd } = await continuation(engine, prompt, message, think || Boolean(message.thought));
+    return { reply: engine.generate(ids, options), thoughtEnd };
+  }
+
+  /** Writes the summary of the messages that are left out, if one is wanted. */
+  async #summarise(engine: Engine, conversation: Conversation, message: ChatMessage, signal: AbortSignal): Promise<void> {
+    const { trimmed, parent } = message;
+    if (!trimmed || trimmed.summary !== "" || parent === null) {
+      return;
+    }
+    const { context } = engine.info;
+    const prompt = await summaryPrompt(conversation, parent, trimmed, context, measureWith(engine));
+    const { text } = await engine.chat(prompt, { think: false, temperature: 0, maxTokens: summaryTokens(context), signal }).result();
+    message.trimmed = { ...trimmed, summary: text.trim() };
+    this.#growth.value += 1;
   }
 
   async #save(conversation: Conversation): Promise<void> {
     conversation.updatedAt = Date.now();
     try {
       await this.#library.save(conversation);
-      if (this.#failed) {
-        this.#failed = false;
-        this.unsaved.emit(undefined);
-      }
-    } catch (error) {
-      // Out of room or taken away: the page keeps it, and the next saving tries again.
-      if (!this.#failed) {
-        this.#failed = true;
-        this.unsaved.emit({ reason: error });
-      }
+      this.#unsaved.value = undefined;
+    } catch (reason) {
+      // The page still has it, and the next save tries again.
+      this.#unsaved.value ??= { reason };
     }
   }
 
-  /** Shows what another tab made of the conversation that is shown here. */
+  /** Shows the changes that another tab made to the shown conversation. */
   #replaced(id: string): void {
-    if (id !== this.#current.id) {
+    if (id !== this.#current.peek().id) {
       return;
     }
     if (this.#library.get(id)) {
-      this.changed.emit();
+      this.#changed();
     } else {
       this.open();
     }
   }
 }
 
-function options(settings: Readonly<Settings>, engine: Engine, signal: AbortSignal): ChatOptions {
+function replyOptions(settings: Readonly<Settings>, engine: Engine, signal: AbortSignal): ChatOptions & { think: boolean } {
   const { temperature, topK, topP, minP, repeatPenalty, seed, maxTokens, think } = settings;
   return {
     temperature,
@@ -276,13 +438,26 @@ function options(settings: Readonly<Settings>, engine: Engine, signal: AbortSign
   };
 }
 
-/** What can be kept with a message: numbers and texts. */
-function plain(details: Record<string, unknown> | undefined): Record<string, unknown> {
-  const simple = Object.entries(details ?? {}).filter(([, value]) => typeof value === "number" || typeof value === "string");
-  return Object.fromEntries(simple);
+/** The speed of an answer that was written in several parts. The time to the first token is that of the first part. */
+function sum(before: ChatMessage["speed"], now: NonNullable<ChatMessage["speed"]>): NonNullable<ChatMessage["speed"]> {
+  if (!before) {
+    return now;
+  }
+  return {
+    ...before,
+    generatedTokens: before.generatedTokens + now.generatedTokens,
+    generateMs: before.generateMs + now.generateMs,
+  };
 }
 
-/** Waits for something that cannot be stopped itself, but not longer than the signal allows. */
+/** The part of an error that is stored with a message. */
+function errorOf(thrown: unknown): NonNullable<ChatMessage["error"]> {
+  const error = thrown as { code?: unknown; message?: unknown; details?: Record<string, unknown> };
+  const details = Object.entries(error.details ?? {}).filter(([, value]) => typeof value === "number" || typeof value === "string");
+  return { code: String(error.code ?? "unknown"), message: String(error.message ?? thrown), details: Object.fromEntries(details) };
+}
+
+/** Waits for a promise that can't be cancelled itself, but no longer than the signal allows. */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(Object.assign(new Error("it was stopped"), { code: "cancelled" }));

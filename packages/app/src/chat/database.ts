@@ -1,4 +1,4 @@
-// Conversations in IndexedDB, one record each.
+// Chats in IndexedDB, one record each.
 
 import type { Conversation } from "./tree";
 
@@ -10,7 +10,7 @@ export class ConversationDatabase {
 
   private constructor(database: IDBDatabase) {
     this.#database = database;
-    // Another tab brings a newer version; standing in its way would hang it.
+    // Another tab opens a newer version; an open connection would block it.
     database.addEventListener("versionchange", () => database.close());
   }
 
@@ -28,7 +28,7 @@ export class ConversationDatabase {
     return settled(this.#store("readonly").get(id));
   }
 
-  /** Stores what `change` makes of what is stored; no other tab comes between. */
+  /** Replaces the stored chat in one transaction, so that no other tab can write in between. */
   async update(id: string, change: (stored: Conversation | undefined) => Conversation): Promise<void> {
     const store = this.#store("readwrite");
     const request: IDBRequest<Conversation | undefined> = store.get(id);
@@ -64,10 +64,10 @@ function settled<T>(request: IDBRequest<T>): Promise<T> {
   });
 }
 
-/** A transaction is kept only when it is complete: that there is no room is often told after every request succeeded. */
+/** Waits for the whole transaction: a full disk is often reported only after every request has succeeded. */
 function finished(transaction: IDBTransaction): Promise<void> {
   return new Promise((resolve, reject) => {
     transaction.addEventListener("complete", () => resolve());
-    transaction.addEventListener("abort", () => reject(transaction.error ?? new Error("the browser gave up storing it")));
+    transaction.addEventListener("abort", () => reject(transaction.error ?? new Error("the browser aborted the transaction")));
   });
 }

@@ -1,6 +1,6 @@
-// All conversations: in memory to be listed and searched, in IndexedDB to stay. Other tabs are told of changes.
+// All chats: in memory for listing and searching, in IndexedDB to last. Other tabs are told about changes.
 
-import { Emitter } from "../state/emitter";
+import { signal } from "@preact/signals";
 import { ConversationDatabase } from "./database";
 import { baseOf, merge, type Base } from "./merge";
 import { settle, type Conversation } from "./tree";
@@ -8,17 +8,17 @@ import { settle, type Conversation } from "./tree";
 const CHANNEL = "rullama-conversations";
 
 export class Library {
-  readonly changed = new Emitter();
-  /** Another tab changed the conversation of this id. */
-  readonly replaced = new Emitter<string>();
+  /** Changes with every change of a chat, so that readers of `all` and `get` are updated. */
+  readonly #version = signal(0);
+  readonly #replaced = signal<{ id: string } | undefined>(undefined);
   readonly #conversations = new Map<string, Conversation>();
   readonly #database: ConversationDatabase | undefined;
   readonly #channel: BroadcastChannel | undefined;
-  /** Conversations that are being written here; another tab's older copy must not replace them. */
+  /** Chats that this tab is writing; another tab's older copy must not replace them. */
   readonly #held = new Set<string>();
-  /** Messages that were written in this tab. */
+  /** Messages that this tab wrote. */
   readonly #written = new Set<string>();
-  /** Conversations as they were stored when this tab last looked. */
+  /** The stored chats as this tab last saw them. */
   readonly #bases = new Map<string, Base>();
 
   private constructor(database: ConversationDatabase | undefined) {
@@ -29,7 +29,7 @@ export class Library {
     }
   }
 
-  /** Opens what is kept. Where nothing may be kept, conversations last as long as the page. */
+  /** Opens the database. Where the browser forbids one, chats last as long as the page. */
   static async open(): Promise<Library> {
     let database: ConversationDatabase | undefined;
     let kept: Conversation[] = [];
@@ -48,29 +48,36 @@ export class Library {
     return library;
   }
 
-  /** Whether conversations outlive the page. */
+  /** The chat that another tab changed last. */
+  get replaced(): { id: string } | undefined {
+    return this.#replaced.value;
+  }
+
+  /** Whether chats outlive the page. */
   get lasting(): boolean {
     return this.#database !== undefined;
   }
 
   all(): Conversation[] {
+    void this.#version.value;
     return [...this.#conversations.values()];
   }
 
   get(id: string): Conversation | undefined {
+    void this.#version.value;
     return this.#conversations.get(id);
   }
 
-  /** A message of this tab: nobody else knows better what it says. */
+  /** Records that this tab writes a message, so its version wins over the stored one. */
   wrote(message: string): void {
     this.#written.add(message);
   }
 
-  /** Keeps a conversation as it is now, together with what other tabs have added to it. */
+  /** Saves a chat, merged with the changes of other tabs. */
   async save(conversation: Conversation): Promise<void> {
     const { id } = conversation;
     this.#conversations.set(id, conversation);
-    this.changed.emit();
+    this.#changed();
     let more = false;
     let base = baseOf(conversation);
     await this.#database?.update(id, (stored) => {
@@ -85,15 +92,15 @@ export class Library {
     this.#bases.set(id, base);
     this.#channel?.postMessage(id);
     if (more) {
-      this.changed.emit();
-      this.replaced.emit(id);
+      this.#changed();
+      this.#replaced.value = { id };
     }
   }
 
   async delete(id: string): Promise<void> {
     this.#conversations.delete(id);
     this.#bases.delete(id);
-    this.changed.emit();
+    this.#changed();
     await this.#database?.delete(id);
     this.#channel?.postMessage(id);
   }
@@ -103,7 +110,11 @@ export class Library {
     return () => this.#held.delete(id);
   }
 
-  /** Takes over what another tab did. */
+  #changed(): void {
+    this.#version.value += 1;
+  }
+
+  /** Takes over the changes of another tab. */
   async #reread(id: string): Promise<void> {
     if (this.#held.has(id)) {
       return;
@@ -112,13 +123,13 @@ export class Library {
     if (conversation) {
       this.#bases.set(id, baseOf(conversation));
       const known = this.#conversations.get(id);
-      // Views hold on to the object they show.
+      // Components keep a reference to the object that they show.
       this.#conversations.set(id, known ? Object.assign(known, conversation) : conversation);
     } else {
       this.#bases.delete(id);
       this.#conversations.delete(id);
     }
-    this.changed.emit();
-    this.replaced.emit(id);
+    this.#changed();
+    this.#replaced.value = { id };
   }
 }

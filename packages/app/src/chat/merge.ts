@@ -1,11 +1,11 @@
-// Two versions of one conversation become one, so that tabs which write at the same time lose nothing of each other.
+// Merges two versions of a chat, so that tabs that write at the same time lose nothing.
 //
-// A message is written by one tab only, and never changes afterwards; so each is taken from whoever wrote it. Of the rest, what
-// this tab changed since it last looked is this tab's, and all else is as it is stored.
+// A message is written by one tab at a time, so each message is taken from the tab that wrote it. Of the other fields, those that
+// this tab changed since it last read the chat win; the rest are taken from the stored version.
 
 import type { ChatMessage, Conversation } from "./tree";
 
-/** What was stored when this tab last looked. */
+/** The stored chat as this tab last saw it. */
 export interface Base {
   title: string;
   named: boolean;
@@ -18,13 +18,13 @@ export function baseOf({ title, named, system, shown, messages }: Conversation):
   return { title, named, system, shown: { ...shown }, messages: new Set(messages.map(({ id }) => id)) };
 }
 
-/** What is to be stored. `written` tells whether this tab wrote a message. Messages that say the same stay the objects they are. */
+/** The merged chat. `written` tells whether this tab wrote a message. Messages that did not change keep their identity. */
 export function merge(stored: Conversation, mine: Conversation, base: Base | undefined, written: (id: string) => boolean): Conversation {
   const own = new Map(mine.messages.map((message) => [message.id, message]));
   const known = new Set(stored.messages.map(({ id }) => id));
   const removed = (id: string) => !own.has(id) && base?.messages.has(id) === true;
   const messages: ChatMessage[] = stored.messages
-    // One that something follows elsewhere stays, or what follows would hang in the air.
+    // A message with stored children stays; they would lose their parent.
     .filter(({ id }) => !removed(id) || stored.messages.some(({ parent }) => parent === id))
     .map((message) => {
       const here = own.get(message.id);
@@ -56,7 +56,7 @@ export function merge(stored: Conversation, mine: Conversation, base: Base | und
   };
 }
 
-/** An answer that was being written when this tab came counts as ended here; as long as no more is said, so it is. */
+/** An answer that another tab is writing counts as stopped here; it is the same until it grows. */
 function same(here: ChatMessage, stored: ChatMessage): boolean {
   return here.content === stored.content && here.thought === stored.thought && (here.state === stored.state || stored.state === "writing");
 }

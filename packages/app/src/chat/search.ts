@@ -1,10 +1,10 @@
-// Searching conversations: every word must occur, in the title or in a message, whatever its case and accents.
+// Searches chats: every word must occur in the title or in a message. Case and accents are ignored.
 
 import type { Conversation } from "./tree";
 
 export interface Found {
   conversation: Conversation;
-  /** Words around the first place, where it is in a message. */
+  /** The words around the first match, if it is in a message. */
   excerpt: string;
 }
 

@@ -1,7 +1,6 @@
-// Conversations as a file and back. What is read was perhaps written by somebody else, so every field is checked and nothing
-// unknown is taken over.
+// Chats as a JSON file and back. The file may come from anywhere, so every field is checked and unknown ones are dropped.
 
-import { newId, type ChatMessage, type Conversation, type MessageState, type Speed } from "./tree";
+import { newId, type ChatMessage, type Conversation, type MessageState, type Speed, type Trimmed } from "./tree";
 
 const FORMAT = "rullama-conversations";
 const STATES: readonly string[] = ["complete", "writing", "stopped", "failed"] satisfies MessageState[];
@@ -16,7 +15,7 @@ export class ImportError extends Error {
   readonly code = "import.invalid";
 }
 
-/** The conversations of a file. Those whose id is taken get another, so that nothing is overwritten. */
+/** The chats in a file. Those whose id is taken get a new one, so that nothing is overwritten. */
 export function importText(text: string, taken: ReadonlySet<string>): Conversation[] {
   let file: unknown;
   try {
@@ -29,7 +28,7 @@ export function importText(text: string, taken: ReadonlySet<string>): Conversati
     throw new ImportError(`the format is ${JSON.stringify(format) ?? "missing"}; ${FORMAT} was expected`);
   }
   if (version !== 1) {
-    throw new ImportError(`version ${JSON.stringify(version) ?? "?"} is not known; 1 was expected`);
+    throw new ImportError(`version ${JSON.stringify(version) ?? "?"} is unknown; 1 was expected`);
   }
   const used = new Set(taken);
   return list(conversations, "conversations").map((value, index) => {
@@ -47,7 +46,7 @@ function readConversation(value: unknown, what: string): Conversation {
   const known = new Set<string>();
   const messages = list(fields.messages, `messages of ${what}`).map((entry, index) => {
     const message = readMessage(entry, `message ${index + 1} of ${what}`);
-    // Parents come first; with that, no message can be its own ancestor.
+    // Parents come first, so no message can be its own ancestor.
     if (known.has(message.id) || (message.parent !== null && !known.has(message.parent))) {
       throw new ImportError(`message ${index + 1} of ${what} does not follow from those before it`);
     }
@@ -105,7 +104,16 @@ function readMessage(value: unknown, what: string): ChatMessage {
   if (fields.speed !== undefined) {
     message.speed = readSpeed(fields.speed, what);
   }
+  if (fields.trimmed !== undefined) {
+    message.trimmed = readTrimmed(fields.trimmed, what);
+  }
   return message;
+}
+
+function readTrimmed(value: unknown, what: string): Trimmed {
+  const fields = record(value, `trimmed of ${what}`);
+  const trimmed: Trimmed = { first: text(fields.first, `trimmed of ${what}`), dropped: time(fields.dropped, `trimmed of ${what}`) };
+  return fields.summary === undefined ? trimmed : { ...trimmed, summary: text(fields.summary, `summary of ${what}`) };
 }
 
 function readSpeed(value: unknown, what: string): Speed {
@@ -122,7 +130,7 @@ function readSpeed(value: unknown, what: string): Speed {
 
 function record(value: unknown, what: string): Record<string, unknown> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new ImportError(`${what} is no object`);
+    throw new ImportError(`${what} is not an object`);
   }
   return value as Record<string, unknown>;
 }

@@ -1,5 +1,5 @@
-// A conversation as a tree of messages. Editing or regenerating adds a sibling; which of several siblings is shown is kept
-// for each parent, so that switching back finds what followed.
+// A conversation as a tree of messages. Editing or regenerating a message adds a sibling. Each parent remembers which of its
+// children is shown, so that switching back finds what followed.
 
 export type MessageState = "complete" | "writing" | "stopped" | "failed";
 
@@ -12,40 +12,51 @@ export interface ChatMessage {
   thought?: string;
   createdAt: number;
   state: MessageState;
-  /** Of an answer: which model wrote it. */
+  /** Of an answer: the model that wrote it. */
   model?: string;
-  /** Of an answer: what went wrong, with the code of the package. */
+  /** Of an answer: the error that ended it, with the npm package's code. */
   error?: { code: string; message: string; details?: Readonly<Record<string, unknown>> };
-  /** Of an answer: that it ended for want of room. */
+  /** Of an answer: it ended at the token limit or because the context was full. */
   cut?: boolean;
+  /** Of an answer: from here on, the oldest messages are left out of the prompt. */
+  trimmed?: Trimmed;
   speed?: Speed;
+}
+
+export interface Trimmed {
+  /** The first message that is not left out. */
+  first: string;
+  /** How many messages before it are left out. */
+  dropped: number;
+  /** The model's summary of them. Empty while it is to be written; missing if none was wanted. */
+  summary?: string;
 }
 
 export interface Speed {
   promptTokens: number;
   reusedTokens: number;
   generatedTokens: number;
-  /** Milliseconds until the first word. */
+  /** Milliseconds to the first token. */
   promptMs: number;
-  /** Milliseconds from the end of the prompt to the end. */
+  /** Milliseconds from the first token to the last. */
   generateMs: number;
 }
 
 export interface Conversation {
   id: string;
   title: string;
-  /** Whether somebody chose the title; else the first message gives it. */
+  /** Whether the user chose the title; otherwise it comes from the first message. */
   named: boolean;
   system: string;
   createdAt: number;
   updatedAt: number;
-  /** In the order in which they were written; a parent comes before its children. */
+  /** In the order they were written: a parent comes before its children. */
   messages: ChatMessage[];
-  /** For each parent with several children the one that is shown; `""` stands for the beginning. */
+  /** The shown child of each parent; the key `""` is for first messages. */
   shown: Record<string, string>;
 }
 
-/** Where in a group of siblings a message stands. */
+/** The position of a message among its siblings. */
 export interface Place {
   index: number;
   count: number;
@@ -68,7 +79,7 @@ export function find(conversation: Conversation, id: string): ChatMessage | unde
   return conversation.messages.find((message) => message.id === id);
 }
 
-/** The messages that are shown, from the first to the last. */
+/** The shown messages, from first to last. */
 export function path(conversation: Conversation): ChatMessage[] {
   const shown: ChatMessage[] = [];
   let parent: string | null = null;
@@ -84,7 +95,7 @@ export function path(conversation: Conversation): ChatMessage[] {
   }
 }
 
-/** The messages before one, from the first on; without it. */
+/** The messages before one, from the first on. */
 export function before(conversation: Conversation, id: string): ChatMessage[] {
   const found: ChatMessage[] = [];
   let parent = find(conversation, id)?.parent ?? null;
@@ -116,7 +127,7 @@ export function place(conversation: Conversation, id: string): Place {
   return { index: ids.indexOf(id), count: ids.length, ids };
 }
 
-/** Shows a message, and with it all that leads to it. */
+/** Shows a message and its ancestors. */
 export function show(conversation: Conversation, id: string): void {
   let message = find(conversation, id);
   while (message) {
@@ -125,7 +136,7 @@ export function show(conversation: Conversation, id: string): void {
   }
 }
 
-/** Takes a message away that nothing follows. */
+/** Removes a message that has no children. */
 export function removeLeaf(conversation: Conversation, id: string): void {
   const message = find(conversation, id);
   if (!message || children(conversation, id).length > 0) {
@@ -138,7 +149,7 @@ export function removeLeaf(conversation: Conversation, id: string): void {
   }
 }
 
-/** What a conversation is called after its first message. */
+/** The title that a first message gives its conversation. */
 export function titleOf(text: string): string {
   const line = text.split("\n").map((part) => part.trim()).find((part) => part !== "") ?? "";
   const words = line.replace(/\s+/g, " ");
@@ -148,7 +159,7 @@ export function titleOf(text: string): string {
   return words.length <= 60 ? words : `${words.slice(0, 59).trimEnd()}…`;
 }
 
-/** Answers that were being written when the page went away are what they are. */
+/** Marks answers as stopped that were being written when the page was closed. */
 export function settle(conversation: Conversation): boolean {
   const writing = conversation.messages.filter(({ state }) => state === "writing");
   writing.forEach((message) => {

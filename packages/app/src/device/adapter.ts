@@ -1,6 +1,6 @@
-// What the browser says of its graphics processor, without an engine.
+// What the browser reports about its GPU, without an engine.
 
-/** The parts of WebGPU that are read here; TypeScript's library does not know it everywhere yet. */
+/** The parts of WebGPU that are read here. TypeScript's library doesn't have them everywhere yet. */
 interface Adapter {
   readonly features: Iterable<string>;
   readonly limits: Record<string, number>;
@@ -23,14 +23,14 @@ export interface AdapterFacts {
   limits: Record<string, number>;
 }
 
-/** Limits that decide what runs, with what they mean. */
+/** The limits that decide which models run, with their names for people. */
 export const LIMITS: readonly [string, string][] = [
   ["maxBufferSize", "Largest buffer"],
-  ["maxStorageBufferBindingSize", "Largest binding"],
-  ["maxStorageBuffersPerShaderStage", "Buffers of a kernel"],
-  ["maxComputeWorkgroupStorageSize", "Shared memory of a workgroup"],
-  ["maxComputeInvocationsPerWorkgroup", "Lanes of a workgroup"],
-  ["maxComputeWorkgroupsPerDimension", "Workgroups of a dispatch"],
+  ["maxStorageBufferBindingSize", "Largest storage buffer binding"],
+  ["maxStorageBuffersPerShaderStage", "Storage buffers per shader"],
+  ["maxComputeWorkgroupStorageSize", "Shared memory per workgroup"],
+  ["maxComputeInvocationsPerWorkgroup", "Threads per workgroup"],
+  ["maxComputeWorkgroupsPerDimension", "Workgroups per dispatch dimension"],
 ];
 
 export async function findSupport(): Promise<Support> {

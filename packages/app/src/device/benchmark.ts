@@ -1,13 +1,13 @@
-// How fast a loaded model is here: tokens a second, read and written, as the conversation behind them grows.
+// The speed of the loaded model: tokens per second, read and generated, at growing context depths.
 //
-// One conversation of its own grows from depth to depth, so each depth reads only what the one before had not. Writing is
-// then repeated at that depth; each repetition sets the conversation back.
+// One session grows from depth to depth, so each depth only reads the tokens that the previous one had not. Generation is then
+// repeated at that depth; each repetition resets the session to it.
 
 import type { Engine } from "rullama";
 import { depths, summarise, type Summary } from "./statistics";
 
 export interface BenchmarkOptions {
-  /** Tokens written at each depth. */
+  /** Tokens generated at each depth. */
   generated: number;
   repeats: number;
   signal: AbortSignal;
@@ -16,13 +16,13 @@ export interface BenchmarkOptions {
 
 export interface Point {
   depth: number;
-  /** Tokens written a second. */
+  /** Generated tokens per second. */
   decode: Summary;
-  /** Tokens read a second on the way to this depth; missing where too few were read to tell. */
+  /** Prompt tokens per second; missing if too few were read to measure. */
   prompt?: number;
 }
 
-/** Below this many, the start of a pass outweighs the reading. */
+/** With fewer tokens, the fixed cost of a pass dominates. */
 const ENOUGH = 64;
 
 export async function benchmark(engine: Engine, { generated, repeats, signal, onPoint }: BenchmarkOptions): Promise<Point[]> {
@@ -32,7 +32,7 @@ export async function benchmark(engine: Engine, { generated, repeats, signal, on
   const session = engine.session();
   const options = { temperature: 0, maxTokens: generated, ignoreEos: true, signal };
   try {
-    // The first pass of all makes what later ones find.
+    // The first pass allocates and compiles; it is not measured.
     await session.generate(ids.slice(0, 1), { ...options, maxTokens: 4 }).result();
     for (const [index, depth] of wanted.entries()) {
       const rates: number[] = [];
@@ -43,7 +43,7 @@ export async function benchmark(engine: Engine, { generated, repeats, signal, on
         if (repeat === 0 && read >= ENOUGH) {
           prompt = (read / timings.promptMs) * 1000;
         }
-        // The first token comes with the prompt.
+        // The prompt pass computes the first token.
         rates.push((Math.max(1, usage.generatedTokens - 1) / timings.generateMs) * 1000);
         onPoint(points, (index + (repeat + 1) / repeats) / wanted.length);
       }
@@ -56,7 +56,7 @@ export async function benchmark(engine: Engine, { generated, repeats, signal, on
   }
 }
 
-/** Tokens without meaning, the same every time. What they are does not change how long they take. */
+/** Random tokens, the same every time. Their values do not affect the speed. */
 function prompt(length: number, vocabulary: number): number[] {
   const first = Math.min(1000, vocabulary >> 1);
   let state = 12345;

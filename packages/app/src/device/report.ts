@@ -1,16 +1,16 @@
-// The result of a benchmark as text: whole for a file, short for the server's log.
+// The result of a benchmark as text: complete for a file, short for the server's log.
 
 import type { EngineInfo } from "rullama";
 import type { AdapterFacts } from "./adapter";
 import type { Point } from "./benchmark";
 
-/** Everything that explains the numbers, and nothing about the person. */
+/** Everything that explains the numbers, and nothing about the user. */
 export interface Measured {
   measuredAt: string;
   browser: string;
   adapter: AdapterFacts | undefined;
   model: EngineInfo;
-  /** Tokens written at each depth. */
+  /** Tokens generated at each depth. */
   generated: number;
   repeats: number;
   points: readonly Point[];
@@ -23,8 +23,8 @@ export function fullReport(measured: Measured): string {
 }
 
 /**
- * Without what grows with the model and the browser: each converted tensor, each feature. Numbers have four digits. Should that
- * still be more than `most` bytes, as many points as fit.
+ * Leaves out the lists of converted tensors and features, and rounds numbers to four digits. If the text is still longer than
+ * `most` bytes, it has as many points as fit.
  */
 export function shortReport({ adapter, model, points, ...rest }: Measured, most: number): string {
   const { conversions, ...info } = model;

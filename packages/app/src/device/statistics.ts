@@ -1,4 +1,4 @@
-// What repeated measurements say.
+// Statistics of repeated measurements.
 
 export interface Summary {
   count: number;
@@ -30,13 +30,13 @@ export function summarise(values: readonly number[]): Summary {
   };
 }
 
-/** Depths to measure at: 0, then 512 doubled as often as there is room for so many tokens after it. */
+/** The depths to measure: 0, then 512 and its doubles that leave room for the generated tokens. */
 export function depths(context: number, generated: number): number[] {
   const found = [0];
   for (let depth = 512; depth + generated + 1 <= context; depth *= 2) {
     found.push(depth);
   }
-  // A small context still shows whether depth matters.
+  // In a small context, two more depths show whether depth matters.
   if (found.length === 1) {
     const half = Math.floor((context - generated - 1) / 2);
     if (half >= 16) {
@@ -46,7 +46,7 @@ export function depths(context: number, generated: number): number[] {
   return found;
 }
 
-/** Round numbers that cover 0 to `most`, for an axis. */
+/** Round numbers from 0 to at least `most`, for an axis. */
 export function ticks(most: number, wanted = 5): number[] {
   if (!(most > 0) || !Number.isFinite(most)) {
     return [0, 1];

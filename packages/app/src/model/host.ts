@@ -1,59 +1,75 @@
-// The one model that is loaded, and the way there: fetched, stored, read, ready. Views follow `changed`.
+// The one loaded model, and how it gets there: checked, downloaded, stored, loaded.
+//
+// The getters read signals, so components that use them are updated by themselves. A model is checked before anything else happens;
+// the model that runs is unloaded only when its successor has passed. After a failure the last good model is loaded again.
 
+import { signal } from "@preact/signals";
 import { Engine, splitUrls, type FileSource, type LoadOptions, type ModelStore, type StoredModel } from "rullama";
-import { Emitter } from "../state/emitter";
 import type { Preferences } from "../state/preferences";
 import { Rate } from "../text/rate";
+import { checkModel, inOrder } from "./check";
+import { forRetry, isSameStored, keeps, labelOf, overwrites, type ModelChoice } from "./choice";
 import { DEMO_NAME, demoChoice, isOtherDemo, isThisDemo } from "./demo";
-import { shortName } from "./parts";
 import { forget, remember, rememberedChoice } from "./remembered";
 import { plannedStages, shareOf, type Stage, type StageName } from "./stages";
 
-/** What the user chose. */
-export type ModelChoice =
-  | { kind: "stored"; names: string[] }
-  | { kind: "address"; url: string; keep: boolean; name?: string; sha256?: string; bytes?: number; replace?: boolean }
-  | { kind: "files"; files: File[]; keep: boolean };
-
-/** A loading that failed. */
+/** A model that could not be loaded. */
 export interface Failure {
   error: unknown;
-  /** What to load when somebody tries again. */
+  /** What to load if the user tries again. */
   choice: ModelChoice;
-  /** The stored files that it failed with. */
+  /** The stored files that loading failed with. */
   stored?: string[];
 }
 
 export type HostState =
   | { kind: "empty" }
-  /** `share` of all of it is done, from 0 to 1; it never becomes less. */
-  | { kind: "busy"; label: string; stages: Stage[]; planned: readonly StageName[]; share: number; keeps: boolean }
-  /** `context` is what was asked for; null if nothing was. `failure` is what was to take this one's place and did not. */
-  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice; context: number | null; failure?: Failure }
-  | ({ kind: "failed"; label: string } & Failure);
+  | { kind: "busy"; label: string; planned: readonly StageName[]; keeps: boolean }
+  /** `context` is the setting that the model was loaded with; null if the engine chose. */
+  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice; context: number | null }
+  /** `ran`: the model had been running. */
+  | ({ kind: "failed"; label: string; ran: boolean } & Failure);
 
 type Ready = Extract<HostState, { kind: "ready" }>;
+type Failed = Extract<HostState, { kind: "failed" }>;
 
-/** After these, what was loaded is of no use any more. */
+export interface LoadProgress {
+  stages: readonly Stage[];
+  /** The fraction of the whole load that is done, from 0 to 1. It never decreases. */
+  share: number;
+}
+
+/** After these errors the engine is of no use any more. */
 const FATAL = ["engine.unloaded", "worker.failed", "internal"];
 
-/** Families of errors that are the file's fault, or its server's: what ran before still runs. */
-const OF_THE_FILE = ["source", "storage", "gguf", "metadata", "model", "format", "tokenizer"];
+/** Families of errors that say that a file can never be loaded. */
+const USELESS = ["gguf", "metadata", "model", "format", "tokenizer"];
+
+/** Errors that loading the same model again would give again. */
+const PERMANENT = ["memory.too_large", "context.too_large", "storage.corrupt", "storage.missing"];
+
+const NO_PROGRESS: LoadProgress = { stages: [], share: 0 };
 
 export class ModelHost {
-  /** The state became another one, or stored files went that nobody asked to delete. */
-  readonly changed = new Emitter();
-  /** Something under way got further. */
-  readonly progressed = new Emitter();
   readonly store: ModelStore | undefined;
   readonly #preferences: Preferences;
-  #state: HostState = { kind: "empty" };
-  /** What is loaded, also while something else is fetched that may take its place. */
+  readonly #state = signal<HostState>({ kind: "empty" });
+  readonly #progress = signal<LoadProgress>(NO_PROGRESS);
+  readonly #checking = signal<{ label: string } | undefined>(undefined);
+  readonly #failure = signal<Failure | undefined>(undefined);
+  readonly #storeVersion = signal(0);
+  /** The engine in memory, also while another model is downloaded. */
   #loaded: Ready | undefined;
-  /** All that loads and unloads, one after the other: two engines at once would not fit the memory of many devices. */
+  /** The model that ran last in this page. */
+  #lastGood: ModelChoice | undefined;
+  /** Loads and unloads run one after the other: two engines at once don't fit in the memory of many devices. */
   #queue: Promise<void> = Promise.resolve();
-  /** Stops what was wanted last, which makes it outdated if something else is wanted instead. */
+  /** The latest request, including its check. */
+  #latest: Promise<void> = Promise.resolve();
+  /** Aborts the latest load. */
   #controller = new AbortController();
+  /** Aborts the latest check. */
+  #checker = new AbortController();
   #generation = 0;
   #losses = 0;
 
@@ -63,109 +79,200 @@ export class ModelHost {
   }
 
   get state(): HostState {
-    return this.#state;
+    return this.#state.value;
   }
 
   get engine(): Engine | undefined {
-    return this.#state.kind === "ready" ? this.#state.engine : undefined;
+    const state = this.state;
+    return state.kind === "ready" ? state.engine : undefined;
+  }
+
+  /** How far loading is. */
+  get progress(): LoadProgress {
+    return this.#progress.value;
+  }
+
+  /** The model that is being checked; the loaded model can still be used. */
+  get checking(): { label: string } | undefined {
+    return this.#checking.value;
+  }
+
+  /** A model that could not be loaded and left the state as it was. */
+  get failure(): Failure | undefined {
+    return this.#failure.value;
+  }
+
+  /** Changes whenever the stored files may have changed. */
+  get storeVersion(): number {
+    return this.#storeVersion.value;
   }
 
   /**
-   * Loads a model in place of what is loaded, which stays until the other one is here; with another context size, if one is
-   * given, which then becomes the setting. Fails only by the state: whoever follows it knows.
+   * Loads a model in place of the loaded one; with a new context size, if given, which becomes the setting. Never rejects: `state`
+   * and `failure` tell how it ended.
    */
   load(choice: ModelChoice, context?: number): Promise<void> {
     if (context !== undefined) {
       this.#preferences.change({ context });
     }
-    return this.#next(async (attempt) => {
-      const before = this.#loaded;
-      let end = await this.#attempt(choice, attempt.signal);
-      const other = await this.#otherWay(choice, end);
-      if (other && attempt.latest()) {
-        end = await this.#attempt(other, attempt.signal);
-      }
-      if (end.kind === "failed" && before && before.choice !== choice && attempt.latest() && isOfTheFile(end.error)) {
-        // It came far enough for what was loaded to make room, and is of no use.
-        const { error, choice: failed, stored } = end;
-        const back = await this.#attempt(before.choice, attempt.signal);
-        end = back.kind === "ready" ? { ...back, failure: { error, choice: failed, ...(stored ? { stored } : {}) } } : end;
-      }
-      // Whoever came after this has the state now, or will have it.
-      if (attempt.latest()) {
-        this.#become(end);
-      }
-    });
+    this.#latest = this.#checkAndLoad(choice);
+    return this.#latest;
   }
 
   cancel(): void {
+    this.#checker.abort();
     this.#controller.abort();
   }
 
-  /** Gives the memory back. */
+  /** Unloads the model and frees its memory. */
   unload(): Promise<void> {
-    return this.#next(async () => {
+    this.#checker.abort();
+    this.#latest = this.#next(async () => {
       this.#become({ kind: "empty" });
       await this.#makeRoom();
     });
+    return this.#latest;
   }
 
-  /** Nobody needs to be told of a failure any more. */
+  /** Removes the message about a model that could not be loaded; the state stays. */
+  dismissFailure(): void {
+    this.#failure.value = undefined;
+  }
+
+  /** Removes every message about a failure. */
   dismiss(): void {
-    if (this.#state.kind === "failed") {
+    this.dismissFailure();
+    if (this.#state.peek().kind === "failed") {
       this.#become({ kind: "empty" });
-    } else if (this.#state.kind === "ready" && this.#state.failure) {
-      const { failure: _, ...rest } = this.#state;
-      this.#become(rest);
     }
   }
 
-  /** The demo model, which is always to be had. */
+  /** The demo model, which is always available. */
   get demo(): ModelChoice {
     return demoChoice(this.store !== undefined);
   }
 
-  /** What could be loaded without asking anybody: what failed before, what was used last, or the demo model if nothing ever was. */
+  /** The model to load for the next message: the one in use, the last good one, or the demo model if no other was ever used. */
   get atHand(): ModelChoice | undefined {
-    if (this.#state.kind === "failed" || this.#state.kind === "ready") {
-      return this.#state.choice;
+    const state = this.state;
+    if (state.kind === "ready" || (state.kind === "failed" && state.ran)) {
+      return state.choice;
     }
-    return rememberedChoice(this.#preferences, this.store !== undefined);
+    const choice = this.#lastGood ?? rememberedChoice(this.#preferences, this.store !== undefined);
+    const failedForGood = state.kind === "failed" && choice && isSameStored(state.choice, choice) && isPermanent(state.error);
+    return failedForGood ? undefined : choice;
   }
 
-  /** The engine, when there is one: waits for one that is on its way, and brings back one that went. */
+  /** The engine, as soon as there is one: waits for a load in progress, and loads the model at hand if there is none. */
   async ready(): Promise<Engine> {
-    // What is on its way may be replaced by something else that is.
-    for (let queue; queue !== this.#queue; ) {
-      queue = this.#queue;
-      await queue;
+    if (this.#state.peek().kind !== "ready") {
+      await this.#settled();
     }
-    if (this.#state.kind !== "ready" && this.atHand) {
-      await this.load(this.atHand);
+    const choice = this.atHand;
+    if (this.#state.peek().kind !== "ready" && choice) {
+      await this.load(choice);
+      await this.#settled();
     }
-    // What was awaited changed it, which the compiler cannot know.
-    const state = this.#state as HostState;
+    const state = this.#state.peek();
     if (state.kind === "ready") {
       return state.engine;
     }
-    throw state.kind === "failed" ? state.error : Object.assign(new Error("no model is loaded"), { code: "engine.unloaded" });
+    const failure = state.kind === "failed" ? state : this.#failure.peek();
+    throw failure?.error ?? Object.assign(new Error("no model is loaded"), { code: "engine.unloaded" });
   }
 
-  /** Learns how a reply ended. An engine comes back from one lost device by itself; from two it is loaded again. */
+  /** Records how a reply ended. The engine recovers from one lost device by itself; after two in a row it is loaded again. */
   noteReply(error?: { code?: unknown }): void {
     this.#losses = error?.code === "device.lost" ? this.#losses + 1 : 0;
     const over = FATAL.includes(String(error?.code)) || this.#losses > 1;
-    if (this.#state.kind === "ready" && over) {
-      const { label, choice } = this.#state;
+    const state = this.#state.peek();
+    if (state.kind === "ready" && over) {
+      const { label, choice } = state;
       this.#queue = this.#queue.then(() => this.#makeRoom());
       this.#losses = 0;
-      this.#become({ kind: "failed", label, error, choice });
+      this.#become({ kind: "failed", label, error, choice, ran: true });
     }
   }
 
-  /** Does something when all before it is done, unless something else is wanted by then. */
+  /** Deletes stored files, including those of the loaded model. */
+  async delete(names: readonly string[]): Promise<void> {
+    const state = this.#state.peek();
+    const isOf = (choice: ModelChoice | undefined) => choice?.kind === "stored" && names.includes(choice.names[0] ?? "");
+    if (state.kind === "ready" && isOf(state.choice)) {
+      await this.unload();
+    }
+    for (const name of names) {
+      await this.store?.delete(name);
+    }
+    if (isOf(this.#lastGood)) {
+      this.#lastGood = undefined;
+    }
+    forget(this.#preferences, names);
+    this.#storeVersion.value += 1;
+  }
+
+  /** Waits until nothing is checked or loaded any more, also what replaced the request that was awaited first. */
+  async #settled(): Promise<void> {
+    for (let latest; latest !== this.#latest; ) {
+      latest = this.#latest;
+      await latest;
+    }
+  }
+
+  async #checkAndLoad(choice: ModelChoice): Promise<void> {
+    this.#checker.abort();
+    const { signal } = (this.#checker = new AbortController());
+    this.#failure.value = undefined;
+    // A stored model was checked when it was stored. Without a loaded model there is nothing to protect.
+    if (choice.kind !== "stored" || this.#loaded) {
+      this.#checking.value = { label: labelOf(choice) };
+      let error: unknown;
+      try {
+        await checkModel(choice, { store: this.store, context: this.#preferences.settings.context, signal });
+      } catch (thrown) {
+        error = thrown;
+      }
+      if (signal.aborted) {
+        if (signal === this.#checker.signal) {
+          this.#checking.value = undefined;
+        }
+        return;
+      }
+      this.#checking.value = undefined;
+      if (error !== undefined) {
+        this.#failure.value = { error, choice: forRetry(choice) };
+        return;
+      }
+    }
+    return this.#next(({ signal, latest }) => this.#replace(choice, signal, latest));
+  }
+
+  /** Loads a checked model. If that fails, the model that was loaded before is loaded again. */
+  async #replace(choice: ModelChoice, signal: AbortSignal, latest: () => boolean): Promise<void> {
+    const before = this.#loaded;
+    const { context } = this.#preferences.settings;
+    let end = await this.#attempt(choice, context, signal);
+    const other = end.kind === "failed" ? await this.#otherWay(choice, end) : undefined;
+    if (other && latest()) {
+      end = await this.#attempt(other, context, signal);
+    }
+    if (end.kind === "failed" && before && latest()) {
+      const { error, choice: failed, stored } = end;
+      const back = this.#loaded ?? (await this.#attempt(before.choice, before.context, signal));
+      if (back.kind === "ready") {
+        this.#failure.value = { error, choice: failed, ...(stored ? { stored } : {}) };
+        end = back;
+      }
+    }
+    // A newer request sets the state itself.
+    if (latest()) {
+      this.#become(end);
+    }
+  }
+
+  /** Runs a job when all earlier ones are done, unless a newer one was requested by then. */
   #next(work: (attempt: { signal: AbortSignal; latest: () => boolean }) => Promise<void>): Promise<void> {
-    this.cancel();
+    this.#controller.abort();
     const controller = new AbortController();
     const generation = ++this.#generation;
     const latest = () => generation === this.#generation;
@@ -175,42 +282,41 @@ export class ModelHost {
         await work({ signal: controller.signal, latest });
       }
     });
-    // What fails here is a mistake of ours, and must not keep anything after it from running.
+    // A failure here is a bug; it must not block later jobs.
     this.#queue = this.#queue.catch(reportError);
     return this.#queue;
   }
 
-  /** Gives up what is loaded. */
+  /** Unloads the engine in memory. */
   async #makeRoom(): Promise<void> {
     const engine = this.#loaded?.engine;
     this.#loaded = undefined;
     await unloaded(engine);
   }
 
-  /** Loads. Fails never; how it ended, the state tells. */
-  async #attempt(choice: ModelChoice, signal: AbortSignal): Promise<Exclude<HostState, { kind: "busy" }>> {
+  /** Downloads, stores and loads a model. Never rejects. */
+  async #attempt(choice: ModelChoice, context: number | null, signal: AbortSignal): Promise<Exclude<HostState, { kind: "busy" }>> {
     const label = labelOf(choice);
-    const { context } = this.#preferences.settings;
-    const keeps = choice.kind !== "stored" && choice.keep;
     let here = choice;
-    this.#become({ kind: "busy", label, stages: [], planned: plannedStages(choice), share: 0, keeps });
+    this.#progress.value = NO_PROGRESS;
+    this.#become({ kind: "busy", label, planned: plannedStages(choice), keeps: keeps(choice) });
     try {
-      if (keeps) {
+      if (keeps(choice)) {
         if (this.#loaded && overwrites(choice, this.#loaded.choice)) {
-          // The engine holds on to its file.
+          // The engine keeps its file open.
           await this.#makeRoom();
         }
         here = await this.#keep(choice, signal);
       }
-      // Two engines at once would not fit the memory of many devices.
       await this.#makeRoom();
       const engine = await this.#open(here, context, signal);
       if (signal.aborted) {
-        // Too late to be stopped, but nobody wants it any more.
+        // It was too late to stop it, but it isn't wanted any more.
         await unloaded(engine);
         return { kind: "empty" };
       }
       this.#losses = 0;
+      this.#lastGood = here;
       remember(this.#preferences, here);
       if (here.kind === "stored" && here.names[0] === DEMO_NAME) {
         void this.#deleteOtherDemos();
@@ -221,35 +327,21 @@ export class ModelHost {
       if (codeOf(error) === "cancelled") {
         return this.#loaded ?? { kind: "empty" };
       }
-      const stored = here.kind === "stored" ? here.names : undefined;
-      if (keeps && stored && codeOf(error) === "gguf.not_gguf") {
-        // A page that asks to sign in, perhaps. Nobody would want to use it again.
-        await this.#forget(stored);
+      let stored = here.kind === "stored" ? here.names : undefined;
+      if (stored && keeps(choice) && isUseless(error)) {
+        await this.#discard(stored);
+        stored = undefined;
       }
-      const failure: Failure = { error, choice: again(choice), ...(stored ? { stored } : {}) };
-      return this.#loaded ? { ...this.#loaded, failure } : { kind: "failed", label, ...failure };
+      return { kind: "failed", label, error, choice: forRetry(choice), ran: false, ...(stored ? { stored } : {}) };
     }
   }
 
-  /** Deletes stored files, also those of the model that runs. */
-  async delete(names: readonly string[]): Promise<void> {
-    const { state } = this;
-    if (state.kind === "ready" && state.choice.kind === "stored" && names.includes(state.choice.names[0] ?? "")) {
-      await this.unload();
-    }
-    for (const name of names) {
-      await this.store?.delete(name);
-    }
-    forget(this.#preferences, names);
-  }
-
-  /** What to load where the demo model could not be kept: it is to answer wherever it can. */
-  async #otherWay(choice: ModelChoice, end: HostState): Promise<ModelChoice | undefined> {
-    const failure = end.kind === "failed" ? end : end.kind === "ready" ? end.failure : undefined;
-    if (!failure || choice.kind !== "address" || !choice.keep || !isThisDemo(choice)) {
+  /** Another way to the demo model if it can't be stored or downloaded. */
+  async #otherWay(choice: ModelChoice, { error }: Failed): Promise<ModelChoice | undefined> {
+    if (choice.kind !== "address" || !choice.keep || !isThisDemo(choice)) {
       return undefined;
     }
-    switch (codeOf(failure.error)) {
+    switch (codeOf(error)) {
       case "storage.quota":
       case "storage.unavailable":
         return { ...choice, keep: false };
@@ -268,23 +360,23 @@ export class ModelHost {
     return stored.filter(isOtherDemo);
   }
 
-  /** Makes room where this version's demo model is stored. A file that another tab still reads goes the next time. */
+  /** Deletes the demo models of other versions. A file that another tab still reads is deleted the next time. */
   async #deleteOtherDemos(): Promise<void> {
     const others = await this.#otherDemos();
     if (others.length > 0) {
-      await this.#forget(others.map(({ name }) => name));
-      this.changed.emit();
+      await this.#discard(others.map(({ name }) => name));
     }
   }
 
-  /** Deletes stored files that are of no use. What cannot be deleted now stays in the list, where it can be later. */
-  async #forget(names: readonly string[]): Promise<void> {
+  /** Deletes stored files that can't be used. A file that can't be deleted now stays in the list, where the user can delete it. */
+  async #discard(names: readonly string[]): Promise<void> {
     for (const name of names) {
       await this.store?.delete(name).catch(() => {});
     }
+    this.#storeVersion.value += 1;
   }
 
-  /** Stores what was chosen; gives what is stored. */
+  /** Stores the chosen model; gives the choice of the stored files. */
   async #keep(choice: ModelChoice, signal: AbortSignal): Promise<ModelChoice> {
     const store = this.store as ModelStore;
     const stored: StoredModel[] = [];
@@ -293,11 +385,11 @@ export class ModelHost {
       const { name, sha256, bytes, replace } = choice;
       const described = addresses.length === 1 ? { name, sha256, bytes } : {};
       for (const url of addresses) {
-        stored.push(await store.download(url, { ...defined({ ...described, replace }), signal, onProgress: (event) => this.#progress("fetch", event) }));
+        stored.push(await store.download(url, { ...defined({ ...described, replace }), signal, onProgress: (event) => this.#note("fetch", event) }));
       }
     } else if (choice.kind === "files") {
       for (const file of choice.files) {
-        stored.push(await store.import(file, { signal, replace: true, onProgress: (event) => this.#progress("import", event) }));
+        stored.push(await store.import(file, { signal, replace: true, onProgress: (event) => this.#note("import", event) }));
       }
     }
     return { kind: "stored", names: stored.map(({ name }) => name) };
@@ -305,10 +397,10 @@ export class ModelHost {
 
   #open(choice: ModelChoice, context: number | null, signal: AbortSignal): Promise<Engine> {
     const options: LoadOptions = {
-      // Left out, the engine chooses: less on devices with little memory.
+      // Without a context the engine chooses one: less on devices with little memory.
       ...(context === null ? {} : { context }),
       signal,
-      onProgress: (event) => this.#progress(event.status, event),
+      onProgress: (event) => this.#note(event.status, event),
     };
     return Engine.load(this.#sources(choice), options);
   }
@@ -318,86 +410,49 @@ export class ModelHost {
       case "address":
         return choice.url;
       case "files":
-        return [...choice.files].sort((a, b) => (a.name < b.name ? -1 : 1));
+        return inOrder(choice.files);
       case "stored":
         if (!this.store) {
           throw Object.assign(new Error("the browser's storage cannot be used"), { code: "storage.unavailable" });
         }
-        // While the engine reads a file, no tab can delete it.
+        // While the engine reads a stored file, no tab can delete it.
         return choice.names.map((stored) => ({ stored }));
     }
   }
 
-  #progress(name: StageName, { loaded, total }: { loaded: number; total?: number }): void {
-    if (this.#state.kind !== "busy") {
+  #note(name: StageName, { loaded, total = 0 }: { loaded: number; total?: number }): void {
+    const state = this.#state.peek();
+    if (state.kind !== "busy") {
       return;
     }
-    const { stages } = this.#state;
-    let stage = stages.find((one) => one.name === name);
-    if (!stage) {
-      stage = { name, loaded, total: total ?? 0, rate: new Rate() };
-      stages.push(stage);
-    }
-    stage.loaded = loaded;
-    stage.total = total ?? 0;
-    stage.rate.add(loaded, performance.now());
-    // A further file of the same model begins at nothing again, and so do stages that nobody knew of.
-    this.#state.share = Math.max(this.#state.share, shareOf(stages, this.#state.planned));
-    this.progressed.emit();
+    const { stages, share } = this.#progress.peek();
+    const rate = stages.find((stage) => stage.name === name)?.rate ?? new Rate();
+    rate.add(loaded, performance.now());
+    const stage: Stage = { name, loaded, total, rate };
+    const next = stages.some((one) => one.name === name) ? stages.map((one) => (one.name === name ? stage : one)) : [...stages, stage];
+    // The next file of a split model starts at 0 again, and so does a stage that was not planned.
+    this.#progress.value = { stages: next, share: Math.max(share, shareOf(next, state.planned)) };
   }
 
   #become(state: HostState): void {
-    this.#state = state;
-    this.changed.emit();
+    this.#state.value = state;
+    this.#storeVersion.value += 1;
   }
-}
-
-export function labelOf(choice: ModelChoice): string {
-  switch (choice.kind) {
-    case "stored":
-      return shortName(choice.names[0] ?? "");
-    case "address":
-      return shortName(choice.name ?? lastPart(choice.url));
-    case "files":
-      return shortName(choice.files[0]?.name ?? "");
-  }
-}
-
-function lastPart(url: string): string {
-  try {
-    return new URL(url, location.href).pathname.split("/").pop() || url;
-  } catch {
-    // It is no address, which loading it will tell.
-    return url;
-  }
-}
-
-/** What to load when somebody tries again. What was to be replaced is gone by then, and its successor can be resumed. */
-function again(choice: ModelChoice): ModelChoice {
-  if (choice.kind !== "address") {
-    return choice;
-  }
-  const { replace: _, ...rest } = choice;
-  return rest;
-}
-
-/** Whether storing what was chosen writes over a file of what is loaded. */
-function overwrites(choice: ModelChoice, loaded: ModelChoice): boolean {
-  if (loaded.kind !== "stored") {
-    return false;
-  }
-  return choice.kind === "files" ? choice.files.some(({ name }) => loaded.names.includes(name)) : choice.kind === "address" && choice.replace === true;
 }
 
 function codeOf(error: unknown): string {
   return String((error as { code?: unknown } | undefined)?.code);
 }
 
-function isOfTheFile(error: unknown): boolean {
-  return OF_THE_FILE.includes(codeOf(error).split(".")[0] as string);
+function isUseless(error: unknown): boolean {
+  return USELESS.includes(codeOf(error).split(".")[0] as string);
 }
 
-/** An engine that cannot even be unloaded is gone already. */
+function isPermanent(error: unknown): boolean {
+  return isUseless(error) || PERMANENT.includes(codeOf(error));
+}
+
+/** An engine that can't be unloaded is gone already. */
 async function unloaded(engine: Engine | undefined): Promise<void> {
   await engine?.unload().catch(() => {});
 }

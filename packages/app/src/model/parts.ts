@@ -1,22 +1,22 @@
-// Models that consist of several files, by their names: `NAME-00001-of-00003.gguf`.
+// Models that consist of several files, recognised by their names: `NAME-00001-of-00003.gguf`.
 
 import type { StoredModel } from "rullama";
 import { DEMO_NAME, isDemo } from "./demo";
 
 const PART = /-(\d{5})-of-(\d{5})\.gguf$/;
 
-/** What one thing to use is stored as. */
+/** The stored files of one model. */
 export interface StoredGroup {
   label: string;
   files: StoredModel[];
   bytes: number;
   storedBytes: number;
-  /** All parts there, each whole. */
+  /** All parts are stored, each completely. */
   complete: boolean;
   usedAt: number;
 }
 
-/** Stored files, with the parts of a model together. */
+/** Groups stored files by model. */
 export function groupStored(stored: readonly StoredModel[]): StoredGroup[] {
   const groups = new Map<string, StoredModel[]>();
   for (const file of stored) {
@@ -38,7 +38,7 @@ export function groupStored(stored: readonly StoredModel[]): StoredGroup[] {
   });
 }
 
-/** What people call a model: its file's name without the ending that all have, or what the app calls its own. */
+/** A model's display name: its file name without `.gguf`, or the app's name for its demo model. */
 export function shortName(name: string): string {
   if (isDemo(name)) {
     return name === DEMO_NAME ? "Demo model" : "Demo model of another version";

@@ -1,33 +1,33 @@
-// Which model comes without being chosen again: the one that was used last, or the demo model while no other ever was.
+// The model that is loaded without being chosen: the one used last, or the demo model if no other was ever used.
 
 import type { Preferences } from "../state/preferences";
 import { DEMO_NAME, demoChoice, isDemo, isDemoChoice } from "./demo";
-import type { ModelChoice } from "./host";
+import type { ModelChoice } from "./choice";
 
-/** What to load where nobody has chosen anything yet; undefined if somebody should. */
+/** The model to load when the user has chosen none; undefined if they have to choose. */
 export function rememberedChoice({ lastModel: names, usedModel }: Preferences, storing: boolean): ModelChoice | undefined {
   const stored: ModelChoice | undefined = storing && names ? { kind: "stored", names } : undefined;
   if (names ? !isDemo(names[0]) : usedModel) {
     return stored;
   }
-  // That of another version makes room for this one's, unless it is known already that this one cannot be fetched now. Where
-  // it is not, the host finds out, and takes the other one as well.
+  // This version's demo model replaces another version's, unless the browser is offline. If the download fails for another
+  // reason, the host falls back to the stored one.
   const isOther = names !== undefined && names[0] !== DEMO_NAME;
   return isOther && stored && !navigator.onLine ? stored : demoChoice(storing);
 }
 
-/** A model is in use. */
+/** Records that a model is in use. */
 export function remember(preferences: Preferences, choice: ModelChoice): void {
   const last = preferences.lastModel;
   if (choice.kind === "stored") {
     preferences.setLastModel(choice.names);
   } else if (!isDemoChoice(choice) && (last === undefined || isDemo(last[0]))) {
-    // Whoever has used something better is not to be answered by the demo model unasked.
+    // A user who has used another model should not get the demo model without asking.
     preferences.setLastModel(undefined);
   }
 }
 
-/** Stored files are gone. */
+/** Records that stored files were deleted. */
 export function forget(preferences: Preferences, names: readonly string[]): void {
   const last = preferences.lastModel?.[0];
   if (last === undefined || !names.includes(last)) {

@@ -1,6 +1,6 @@
-// What the server that brought this page offers, if it is one of ours: models, and a place for measurements and errors.
+// The server that the page came from. If it is `rullama serve`, it offers models and a log for measurements and errors.
 
-import { Emitter } from "../state/emitter";
+import { signal } from "@preact/signals";
 
 export interface ServerModel {
   name: string;
@@ -12,48 +12,49 @@ export interface ServerModel {
   format?: string;
 }
 
-/** Milliseconds after which a server that does not answer counts as none. */
+/** Milliseconds to wait for an answer. */
 const PATIENCE = 3000;
 
-/** The most bytes of a text that the server's log takes. */
+/** The most bytes that the server's log accepts in one text. */
 export const LOG_BYTES = 16 * 1024;
 
 export class Server {
-  /** What the server offers became something else. */
-  readonly changed = new Emitter();
-  #models: readonly ServerModel[] | undefined;
+  readonly #models = signal<readonly ServerModel[] | undefined>(undefined);
   #asked = 0;
   #answered: Promise<void> = Promise.resolve();
 
-  /** The models the server has; undefined if it is an ordinary server, or none has answered. */
+  /** The models on the server; undefined if it is an ordinary server or has not answered. */
   get models(): readonly ServerModel[] | undefined {
-    return this.#models;
+    return this.#models.value;
   }
 
-  /** Whether it is one of ours, as far as is known. */
+  /** Whether the server is `rullama serve`, as far as is known. */
   get ours(): boolean {
-    return this.#models !== undefined;
+    return this.#models.value !== undefined;
   }
 
-  /** Settles when what was asked last is answered, or will not be. */
+  /** Resolves when the latest request is answered or has failed. */
   get answered(): Promise<void> {
     return this.#answered;
   }
 
-  /** Asks again. Nothing waits for this: an app that was installed opens where no server is, or one that is silent. */
+  /** Asks the server for its models. The app does not wait for this: it must also open without a server. */
   refresh(): Promise<void> {
     const mine = ++this.#asked;
-    this.#answered = askModels().then((models) => {
-      // Of two questions the later one's answer counts, whichever comes last.
-      if (mine === this.#asked && JSON.stringify(models) !== JSON.stringify(this.#models)) {
-        this.#models = models;
-        this.changed.emit();
+    this.#answered = askModels().then((models): Promise<void> | undefined => {
+      // Only the answer to the latest request counts, and those who wait for an older one wait for it.
+      if (mine !== this.#asked) {
+        return this.#answered;
       }
+      if (JSON.stringify(models) !== JSON.stringify(this.#models.peek())) {
+        this.#models.value = models;
+      }
+      return undefined;
     });
     return this.#answered;
   }
 
-  /** Hands a text to the server, which writes it to its log. */
+  /** Sends a text to the server's log. */
   async log(tag: string, text: string): Promise<void> {
     const answer = await fetch(address("api/log"), {
       method: "POST",
@@ -61,7 +62,7 @@ export class Server {
       body: JSON.stringify({ tag, text }),
       signal: AbortSignal.timeout(PATIENCE),
     }).catch((error: unknown) => {
-      throw refused(error instanceof Error ? error.message : "it cannot be reached");
+      throw refused(error instanceof Error ? error.message : "the server cannot be reached");
     });
     if (!answer.ok) {
       const said = (await answer.json().catch(() => undefined)) as { error?: { message?: unknown } } | undefined;
@@ -71,10 +72,10 @@ export class Server {
 }
 
 function refused(reason: string): Error {
-  return Object.assign(new Error(`the server's log did not take it: ${reason}`), { code: "report.refused", details: { reason } });
+  return Object.assign(new Error(`the server's log refused the text: ${reason}`), { code: "report.refused", details: { reason } });
 }
 
-/** Beside the page, so that an app in a folder of a server asks in that folder. */
+/** Relative to the page, so that an app in a folder asks in that folder. */
 function address(path: string): string {
   return new URL(path, document.baseURI).href;
 }

@@ -1,24 +1,24 @@
-// The stages on the way to a model, how much of the whole way is behind, and what can be said of each.
+// The stages of loading a model, and how far each is.
 
 import { bytes, bytesPerSecond, timeLeft } from "../text/format";
 import type { Rate } from "../text/rate";
-import type { ModelChoice } from "./host";
+import type { ModelChoice } from "./choice";
 
 export type StageName = "fetch" | "import" | "download" | "verify" | "upload" | "compile";
 
-/** Something under way that has a length. */
+/** A stage in progress. */
 export interface Stage {
   name: StageName;
   loaded: number;
-  /** 0 while nobody knows. */
+  /** 0 while the total is unknown. */
   total: number;
   rate: Rate;
 }
 
-/** How long each takes, roughly, where the others take as long as they do. */
+/** The relative durations of the stages, roughly. */
 const WEIGHTS: Readonly<Record<StageName, number>> = { fetch: 12, download: 12, import: 4, verify: 2, upload: 4, compile: 2 };
 
-/** What will have to be done for a choice, as far as one knows before. */
+/** The stages that loading a choice will have, as far as they are known in advance. */
 export function plannedStages(choice: ModelChoice): StageName[] {
   const rest: StageName[] = ["upload", "compile"];
   if (choice.kind === "stored") {
@@ -28,7 +28,7 @@ export function plannedStages(choice: ModelChoice): StageName[] {
   return first ? [first, ...rest] : rest;
 }
 
-/** The share of all of it that is done, from 0 to 1. */
+/** The fraction of the whole load that is done, from 0 to 1. */
 export function shareOf(stages: readonly Stage[], planned: readonly StageName[]): number {
   const names = new Set([...planned, ...stages.map(({ name }) => name)]);
   let done = 0;
@@ -41,10 +41,10 @@ export function shareOf(stages: readonly Stage[], planned: readonly StageName[])
   return all === 0 ? 0 : done / all;
 }
 
-/** How far a stage is at a time; how fast and how long still, where that can be known. */
+/** How far a stage is at a given time, with speed and remaining time where they are known. */
 export function stageFacts({ name, loaded, total, rate }: Stage, now: number): string {
   if (name === "compile") {
-    // It is told in a few steps, of which one may take as long as all the others.
+    // It has few steps, and one of them may take as long as all the others.
     return "";
   }
   if (total === 0) {

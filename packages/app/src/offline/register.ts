@@ -1,18 +1,18 @@
-// Starts the service worker, and tells when a new version waits, or has taken over in another tab.
+// Registers the service worker, and says when a new version is ready or has taken over in another tab.
 
-import { notify } from "../ui/notices";
+import { notify, type Notice } from "../ui/notices";
 
 export function registerOffline(): void {
   if (!import.meta.env.PROD || !("serviceWorker" in navigator)) {
     return;
   }
   void register(navigator.serviceWorker).catch(() => {
-    // Forbidden here, as in some private windows: the app works, but only with a network.
+    // Forbidden, as in some private windows. The app works, but only with a network.
   });
 }
 
 async function register(container: ServiceWorkerContainer): Promise<void> {
-  let notice: HTMLElement | undefined;
+  let notice: Notice | undefined;
   let reloads = false;
   const offer = (text: string, run: () => void) => {
     notice?.remove();
@@ -29,10 +29,10 @@ async function register(container: ServiceWorkerContainer): Promise<void> {
     if (reloads) {
       location.reload();
     } else if (controlled) {
-      // Somebody said yes in another tab. This one has the files of its own version for as long as it stays.
+      // The user agreed in another tab. This one keeps the files of its own version until it is reloaded.
       offer("A new version is in use in another tab.", () => location.reload());
     }
-    // The first version of all takes over from nobody.
+    // The first version replaces no other.
     controlled = true;
   });
 
@@ -43,7 +43,7 @@ async function register(container: ServiceWorkerContainer): Promise<void> {
   registration.addEventListener("updatefound", () => {
     const worker = registration.installing;
     worker?.addEventListener("statechange", () => {
-      // Without a controller this is the first version, which nobody waits for.
+      // Without a controller this is the first version; there is nothing to replace.
       if (worker.state === "installed" && container.controller) {
         offerTakeOver(worker);
       }

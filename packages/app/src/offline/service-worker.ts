@@ -1,20 +1,19 @@
-// The service worker: the built app works without a network once it was opened.
+// The service worker: after the first visit, the built app works without a network.
 //
-// It keeps exactly the files of one build, together. The page is asked for from the network first, so that a new build
-// shows at the next visit; if the network is silent for too long the stored page answers, whose files are all here. The
-// stored page is never replaced alone: its files would be missing offline. The build before stays until the next one comes,
-// for tabs that were opened with it and fetch a part of it only now.
+// It stores all files of one build together. The page is requested from the network first, so that a new build shows at the next
+// visit; if the network does not answer in time, the stored page is used, and all its files are stored. The stored page is never
+// replaced alone: its files would be missing offline. The previous build stays until the next one arrives, for tabs that still use it.
 
 import { outdated, route } from "./routes";
 
-// Written before this text by the build; see vite/offline.ts.
+// The build puts these constants before this code; see vite/offline.ts.
 declare const VERSION: string;
 declare const FILES: readonly string[];
 
 const scope = globalThis as unknown as ServiceWorkerGlobalScope;
 const CACHE_PREFIX = "rullama-app-";
 const CACHE = CACHE_PREFIX + VERSION;
-/** Milliseconds after which a network that does not answer counts as none. */
+/** Milliseconds to wait for the network. */
 const PATIENCE = 4000;
 
 const files = new Set(FILES);
@@ -48,7 +47,7 @@ scope.addEventListener("fetch", (event) => {
 
 async function store(): Promise<void> {
   const cache = await caches.open(CACHE);
-  // Past the browser's own cache, which may hold a file of the build before under a name that did not change.
+  // Bypasses the browser's own cache, which may have a file of the previous build under the same name.
   await cache.addAll(FILES.map((path) => new Request(address(path), { cache: "reload" })));
 }
 
@@ -56,7 +55,7 @@ async function takeOver(): Promise<void> {
   for (const name of outdated(await caches.keys(), CACHE_PREFIX, CACHE)) {
     await caches.delete(name);
   }
-  // The page that brought this worker works offline from now on, not from its next visit.
+  // The page that installed this worker works offline from now on, not only from its next visit.
   await scope.clients.claim();
 }
 
@@ -73,7 +72,7 @@ async function page(request: Request): Promise<Response> {
 
 async function file(request: Request): Promise<Response> {
   const cache = await caches.open(CACHE);
-  // Then among the files of the build before, whose names tell them apart from these.
+  // Then the files of the previous build, which have other names.
   return (await cache.match(request, { ignoreSearch: true })) ?? (await caches.match(request, { ignoreSearch: true })) ?? fetch(request);
 }
 

@@ -1,112 +1,93 @@
-// Settings, theme and the model used last, in `localStorage`. Where that is forbidden, they last as long as the page.
+// Settings, theme, sidebar and the model used last, kept in `localStorage`. Where that is forbidden they last as long as the page.
+//
+// The getters read signals, so a component that uses one is updated when it changes.
 
-import { Emitter } from "./emitter";
+import { signal } from "@preact/signals";
+import { load, loadJson, parseJson, remove, save } from "./storage";
 import { DEFAULTS, readSettings, restoreSettings, storedSettings, type Settings } from "./settings";
 
 export type Theme = "system" | "light" | "dark";
 
-const KEYS = { settings: "rullama.settings", theme: "rullama.theme", model: "rullama.model" };
+const KEYS = { settings: "rullama.settings", theme: "rullama.theme", model: "rullama.model", sidebar: "rullama.sidebar" };
 
 export class Preferences {
-  readonly changed = new Emitter();
-  #settings: Settings;
-  #theme: Theme;
-  /** The names of its files as JSON; empty if it is not stored; null if none was used yet. */
-  #model: string | null;
+  readonly #settings = signal<Settings>(restoreSettings(loadJson(KEYS.settings)));
+  readonly #theme = signal<Theme>(readTheme(load(KEYS.theme)));
+  readonly #sidebarHidden = signal(load(KEYS.sidebar) === "hidden");
+  /** The names of the model's files as JSON; empty if the model is not stored; null if no model was ever used. */
+  #model: string | null = load(KEYS.model);
 
   constructor() {
-    this.#settings = restoreSettings(parse(load(KEYS.settings)));
-    const theme = load(KEYS.theme);
-    this.#theme = theme === "light" || theme === "dark" ? theme : "system";
-    this.#model = load(KEYS.model);
     this.#applyTheme();
   }
 
   get settings(): Readonly<Settings> {
-    return this.#settings;
+    return this.#settings.value;
   }
 
   change(part: Partial<Settings>): void {
-    this.#settings = readSettings({ ...this.#settings, ...part });
-    save(KEYS.settings, JSON.stringify(storedSettings(this.#settings)));
-    this.changed.emit();
+    this.#settings.value = readSettings({ ...this.#settings.peek(), ...part });
+    save(KEYS.settings, JSON.stringify(storedSettings(this.#settings.peek())));
   }
 
   reset(): void {
-    this.change({ ...DEFAULTS, system: this.#settings.system, report: this.#settings.report });
+    const { system, report, think } = this.#settings.peek();
+    this.change({ ...DEFAULTS, system, report, think });
   }
 
   get theme(): Theme {
-    return this.#theme;
+    return this.#theme.value;
   }
 
   setTheme(theme: Theme): void {
-    this.#theme = theme;
+    this.#theme.value = theme;
     save(KEYS.theme, theme);
     this.#applyTheme();
-    this.changed.emit();
+  }
+
+  /** Whether the list of chats is collapsed on wide screens. */
+  get sidebarHidden(): boolean {
+    return this.#sidebarHidden.value;
+  }
+
+  setSidebarHidden(hidden: boolean): void {
+    this.#sidebarHidden.value = hidden;
+    save(KEYS.sidebar, hidden ? "hidden" : "shown");
   }
 
   /** The stored files of the model that was used last. */
   get lastModel(): string[] | undefined {
-    const names = parse(this.#model);
+    const names = parseJson(this.#model);
     return Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === "string") ? names : undefined;
   }
 
-  /** Whether any model was used before, also one that is not stored. */
+  /** Whether any model was used before, including one that is not stored. */
   get usedModel(): boolean {
     return this.#model !== null;
   }
 
-  /** Without names: one was used that is not there any more. */
+  /** Without names: the model that was used is not stored. */
   setLastModel(names: string[] | undefined): void {
     this.#model = names ? JSON.stringify(names) : "";
     save(KEYS.model, this.#model);
   }
 
-  /** As if none had ever been used. */
+  /** As if no model had ever been used. */
   forgetModels(): void {
     this.#model = null;
     remove(KEYS.model);
   }
 
   #applyTheme(): void {
-    if (this.#theme === "system") {
+    const theme = this.#theme.peek();
+    if (theme === "system") {
       delete document.documentElement.dataset.theme;
     } else {
-      document.documentElement.dataset.theme = this.#theme;
+      document.documentElement.dataset.theme = theme;
     }
   }
 }
 
-function load(key: string): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-
-function save(key: string, value: string): void {
-  try {
-    localStorage.setItem(key, value);
-  } catch {
-    // Forbidden here; the page remembers it while it is open.
-  }
-}
-
-function remove(key: string): void {
-  try {
-    localStorage.removeItem(key);
-  } catch {
-    // Forbidden here, so there is nothing either.
-  }
-}
-
-function parse(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? "null");
-  } catch {
-    return null;
-  }
+function readTheme(stored: string | null): Theme {
+  return stored === "light" || stored === "dark" ? stored : "system";
 }

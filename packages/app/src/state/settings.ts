@@ -1,4 +1,4 @@
-// What people can set about replies and loading, kept in this browser.
+// The user's settings for replies and loading, kept in this browser.
 
 export interface Settings {
   temperature: number;
@@ -6,20 +6,20 @@ export interface Settings {
   topP: number;
   minP: number;
   repeatPenalty: number;
-  /** Null takes another seed each time. */
+  /** Null picks a new seed for each reply. */
   seed: number | null;
-  /** Null writes as long as there is room. */
+  /** Null sets no limit but the context. */
   maxTokens: number | null;
   think: boolean;
-  /** Tokens a conversation may have; taken when a model is loaded. Null leaves it to the engine, which knows the device. */
+  /** Context size in tokens, applied when a model is loaded. Null lets the engine choose for the device. */
   context: number | null;
-  /** The system prompt that a new conversation begins with. */
+  /** The system prompt of new chats. */
   system: string;
-  /** Whether errors go to the server that brought the page. */
+  /** Whether errors are reported to the server that the page came from. */
   report: boolean;
 }
 
-/** Tells what is stored now from what was stored when every conversation had 4096 tokens unless told. */
+/** Version 1 stored a context of 4096 even if the user had not chosen it. */
 export const SETTINGS_VERSION = 2;
 const FORMER_CONTEXT = 4096;
 
@@ -31,11 +31,11 @@ export interface NumberField {
   most: number;
   step: number;
   whole: boolean;
-  /** What an empty field means, where it may be empty. */
+  /** What an empty field means, if it may be empty. */
   empty?: string;
-  /** This and less mean the same as nothing, where the field may be empty. */
+  /** Values up to this one mean the same as an empty field. */
   none?: number;
-  /** Where arrows begin in an empty field; the least unless told. */
+  /** Where the arrow keys start in an empty field; `least` by default. */
   start?: number;
 }
 
@@ -53,19 +53,19 @@ export const DEFAULTS: Settings = {
   report: false,
 };
 
-/** The order in which they are shown. */
+/** All number fields, in the order they are shown. */
 export const FIELDS: readonly NumberField[] = [
-  { name: "temperature", label: "Temperature", help: "0 always takes the likeliest word; higher is more varied.", least: 0, most: 2, step: 0.05, whole: false },
-  { name: "topK", label: "Top-k", help: "Chooses among this many of the likeliest; 0 is off.", least: 0, most: 1000, step: 1, whole: true },
-  { name: "topP", label: "Top-p", help: "Chooses among the likeliest that add up to this share; 1 is off.", least: 0, most: 1, step: 0.01, whole: false },
-  { name: "minP", label: "Min-p", help: "Drops what is less likely than this share of the likeliest; 0 is off.", least: 0, most: 1, step: 0.01, whole: false },
-  { name: "repeatPenalty", label: "Repeat penalty", help: "Above 1 makes repetition less likely.", least: 0.5, most: 2, step: 0.05, whole: false },
-  { name: "seed", label: "Seed", help: "The same seed gives the same reply.", least: 0, most: 4294967295, step: 1, whole: true, empty: "random", none: -1 },
-  { name: "maxTokens", label: "Longest reply", help: "In tokens, about three quarters of a word each.", least: 1, most: 131072, step: 1, whole: true, empty: "no limit", none: 0 },
-  { name: "context", label: "Context size", help: "Tokens that the model can keep in mind. More takes more memory.", least: 256, most: 262144, step: 256, whole: true, empty: "automatic", none: 0, start: 4096 },
+  { name: "temperature", label: "Temperature", help: "0 always picks the most likely token. Higher values give more varied replies.", least: 0, most: 2, step: 0.05, whole: false },
+  { name: "topK", label: "Top-k", help: "Samples from this many of the most likely tokens. 0 turns it off.", least: 0, most: 1000, step: 1, whole: true },
+  { name: "topP", label: "Top-p", help: "Samples from the most likely tokens whose probabilities add up to this. 1 turns it off.", least: 0, most: 1, step: 0.01, whole: false },
+  { name: "minP", label: "Min-p", help: "Drops tokens less likely than this fraction of the most likely one. 0 turns it off.", least: 0, most: 1, step: 0.01, whole: false },
+  { name: "repeatPenalty", label: "Repeat penalty", help: "Values above 1 make repetition less likely.", least: 0.5, most: 2, step: 0.05, whole: false },
+  { name: "seed", label: "Seed", help: "The same seed and prompt give the same reply.", least: 0, most: 4294967295, step: 1, whole: true, empty: "random", none: -1 },
+  { name: "maxTokens", label: "Maximum reply length", help: "In tokens. A token is about three quarters of a word.", least: 1, most: 131072, step: 1, whole: true, empty: "no limit", none: 0 },
+  { name: "context", label: "Context size", help: "How many tokens the model can take into account. More needs more memory.", least: 256, most: 262144, step: 256, whole: true, empty: "automatic", none: 0, start: 4096 },
 ];
 
-/** A number that fits its field; undefined if there is none in what was typed. Null where empty means something. */
+/** The typed number, moved into the field's range. Undefined if it isn't a number; null if the field is empty and may be. */
 export function readNumber(field: NumberField, typed: string): number | null | undefined {
   const text = typed.trim().replace(",", ".");
   if (text === "") {
@@ -82,7 +82,7 @@ export function readNumber(field: NumberField, typed: string): number | null | u
   return field.whole ? Math.round(fitting) : fitting;
 }
 
-/** Why a field does not take what was typed as it is; undefined if it does. */
+/** Why the typed value was changed or refused; undefined if it was accepted as it is. */
 export function correction(field: NumberField, typed: string): string | undefined {
   const text = typed.trim().replace(",", ".");
   const value = Number(text);
@@ -91,20 +91,20 @@ export function correction(field: NumberField, typed: string): string | undefine
     return undefined;
   }
   if (text === "" || !Number.isFinite(value)) {
-    return `A number ${range}, please.`;
+    return `Enter a number ${range}.`;
   }
   if (value < field.least || value > field.most) {
-    return `It can be ${range}.`;
+    return `Must be ${range}.`;
   }
-  return field.whole && !Number.isInteger(value) ? "It can only be whole." : undefined;
+  return field.whole && !Number.isInteger(value) ? "Must be a whole number." : undefined;
 }
 
-/** Settings as they are stored. */
+/** The stored form of settings. */
 export function storedSettings(settings: Readonly<Settings>): object {
   return { version: SETTINGS_VERSION, ...settings };
 }
 
-/** Settings from what was stored, by whichever version. A context that nobody chose is no choice. */
+/** Settings from their stored form, of any version. */
 export function restoreSettings(stored: unknown): Settings {
   const settings = readSettings(stored);
   const { version } = (stored ?? {}) as { version?: unknown };
@@ -114,7 +114,7 @@ export function restoreSettings(stored: unknown): Settings {
   return settings;
 }
 
-/** Settings from their parts, with the default for everything that is missing or makes no sense. */
+/** Settings from untrusted values; missing and invalid ones get their defaults. */
 export function readSettings(stored: unknown): Settings {
   const settings = { ...DEFAULTS };
   if (typeof stored !== "object" || stored === null) {

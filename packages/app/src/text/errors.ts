@@ -1,23 +1,23 @@
-// What each error means to the person in front of the screen, and what they can do about it.
+// What each error means for the user, and what they can do about it.
 //
-// Codes are the package's contract. A code without an entry falls back to that of its family, the part before the dot, and
-// then to a sentence that admits not knowing. The package's own message is kept as a detail that can be unfolded.
+// The codes are the npm package's contract. A code without an entry falls back to its family, the part before the dot, and then to
+// a general sentence. The package's own message is shown behind "Details".
 
 import { bytes, count } from "./format";
 
-/** What a button next to the message does. */
-export type Step = "retry" | "reload" | "models" | "settings" | "device" | "replace" | "none";
+/** The step that the button next to the message takes. `room`: make room in the context. */
+export type Step = "retry" | "reload" | "models" | "settings" | "device" | "replace" | "room" | "none";
 
 export interface Explanation {
   code: string;
   title: string;
   text: string;
   step: Step;
-  /** What the package said; never a stack. */
+  /** The package's message, without a stack trace. */
   detail: string;
 }
 
-interface Told {
+interface Entry {
   title: string;
   text: string | ((details: Details) => string);
   step: Step;
@@ -27,97 +27,114 @@ type Details = Readonly<Record<string, unknown>>;
 
 const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
-const smaller = (details: Details) => {
+/** The name of the file that an error is about, in quotation marks, or other words for it. */
+const nameOf = (details: Details, otherwise: string) => (typeof details.file === "string" && details.file !== "" ? `“${details.file}”` : otherwise);
+
+function tooLarge(details: Details): string {
   const largest = number(details.largestContext);
   return largest
-    ? `A context of ${count(largest)} tokens would fit. Choose that in the settings and load the model again.`
-    : "Choose a smaller context in the settings, or a smaller model.";
-};
-
-const atMost = (details: Details) => {
-  const largest = number(details.largestContext);
-  return largest
-    ? `The model was made for conversations of up to ${count(largest)} tokens. Choose no more than that in the settings.`
-    : smaller(details);
-};
-
-/** What an answer other than the file means. */
-function answered(details: Details): string {
-  const status = number(details.status);
-  if (status === undefined) {
-    return "It answered, but not with the file. Check the address; the file may have moved or need permission.";
-  }
-  if (status === 404 || status === 410) {
-    return `There is no file at that address (${status}). Is it spelt as it should be?`;
-  }
-  if (status === 401 || status === 403) {
-    return `It asks for permission (${status}). Download the file by hand, signed in, and open it from disk.`;
-  }
-  if (status === 429) {
-    return `It has had too many requests (${status}). Try again in a while; what has been stored is kept.`;
-  }
-  if (status >= 500) {
-    return `The server has a fault of its own (${status}). Try again later; what has been stored is kept.`;
-  }
-  return `It answered with the status ${status}. Check the address.`;
+    ? `It needs more memory than this device offers. It would fit with a context of ${count(largest)} tokens.`
+    : "It needs more memory than this device offers. Choose a smaller model, or a smaller context in the settings.";
 }
 
-const TOLD: Readonly<Record<string, Told>> = {
-  cancelled: { title: "Stopped", text: "It was stopped before it was done.", step: "retry" },
+function contextTooLarge(details: Details): string {
+  const largest = number(details.largestContext);
+  return largest
+    ? `The model supports a context of up to ${count(largest)} tokens. Choose that or less in the settings.`
+    : "Choose a smaller context in the settings.";
+}
+
+function overflow(details: Details): string {
+  const [tokens, context] = [number(details.tokens), number(details.context)];
+  const facts =
+    tokens === undefined || context === undefined
+      ? "The chat has as many tokens as the context holds."
+      : `With your message the chat has ${count(tokens)} tokens; the context holds ${count(context)}.`;
+  return `${facts} Leave out the oldest messages, let the model summarise them, or load the model with a larger context.`;
+}
+
+/** What an HTTP status other than success means. */
+function status(details: Details): string {
+  const code = number(details.status);
+  if (code === undefined) {
+    return "The server answered, but not with the file. Check the address.";
+  }
+  if (code === 404 || code === 410) {
+    return `There is no file at that address (HTTP ${code}). Check the spelling.`;
+  }
+  if (code === 401 || code === 403) {
+    return `The server requires you to sign in (HTTP ${code}). Download the file in another tab, then open it from your disk.`;
+  }
+  if (code === 429) {
+    return `The server has had too many requests (HTTP ${code}). Try again later. The part that you have downloaded is kept.`;
+  }
+  if (code >= 500) {
+    return `The server has a problem (HTTP ${code}). Try again later. The part that you have downloaded is kept.`;
+  }
+  return `The server answered with HTTP ${code}. Check the address.`;
+}
+
+function quota(details: Details): string {
+  const [needed, free] = [number(details.needed), number(details.free)];
+  const facts =
+    needed === undefined
+      ? "The browser has no more storage for this page."
+      : `The model needs ${bytes(needed)} more${free === undefined ? "" : `; the browser allows ${bytes(free)}`}.`;
+  return `${facts} Delete a stored model or free some disk space. The part that you have downloaded is kept.`;
+}
+
+const ANOTHER_FILE = "Another file of the same model may work.";
+
+const ENTRIES: Readonly<Record<string, Entry>> = {
+  cancelled: { title: "Stopped", text: "You stopped it before it was done.", step: "retry" },
 
   "device.lost": {
-    title: "The graphics processor went away",
-    text: "The browser lost its connection to it, which happens after sleep, a driver update or too little memory. The conversation is safe.",
+    title: "The GPU stopped responding",
+    text: "The browser lost its connection to the GPU. This happens after sleep, a driver update, or when memory runs out. Your chat is safe.",
     step: "retry",
   },
   "device.unavailable": {
-    title: "No graphics processor to use",
-    text: "This browser offers no WebGPU here. The Device page says what to do about it.",
+    title: "No GPU available",
+    text: "This browser doesn't offer WebGPU. The Device page shows what you can do.",
     step: "device",
   },
   "device.refused": {
-    title: "The graphics processor refused",
-    text: "It allows less than the model needs. A smaller model or a smaller context may work.",
+    title: "The GPU can't run this model",
+    text: "Its limits are lower than the model needs. Try a smaller model or a smaller context.",
     step: "models",
   },
   "device.unreliable": {
-    title: "The graphics processor calculates wrongly",
-    text: "The self-test found wrong results that could not be worked around. A newer driver or browser usually helps.",
+    title: "The GPU gives wrong results",
+    text: "The self-test found wrong results and no way around them. A newer driver or browser usually helps.",
     step: "device",
   },
-  "memory.too_large": { title: "The model does not fit", text: smaller, step: "settings" },
+  "memory.too_large": { title: "This model doesn't fit in memory", text: tooLarge, step: "settings" },
   "memory.exhausted": {
-    title: "The graphics processor has no memory left",
-    text: "Close other tabs and programs that use it, or choose a smaller context or model.",
+    title: "The GPU is out of memory",
+    text: "Close other tabs and programs that use the GPU, or choose a smaller context or a smaller model.",
     step: "settings",
   },
-  "context.overflow": {
-    title: "The conversation is full",
-    text: (details) => {
-      const [tokens, context] = [number(details.tokens), number(details.context)];
-      const facts =
-        tokens === undefined || context === undefined
-          ? "It has as many tokens as its context holds."
-          : `With your message it has ${count(tokens)} tokens, and the context holds ${count(context)}.`;
-      return `${facts} Shorten the message, start a new chat, or load the model with a larger context.`;
-    },
+  "context.overflow": { title: "The context is full", text: overflow, step: "room" },
+  "context.message": {
+    title: "This message is too long",
+    text: "It is longer than the whole context. Shorten it, or load the model with a larger context.",
     step: "settings",
   },
-  "context.too_large": { title: "The context is too large", text: atMost, step: "settings" },
+  "context.too_large": { title: "The context is too large", text: contextTooLarge, step: "settings" },
 
   gguf: {
-    title: "Not a model file",
-    text: "The file is not a whole GGUF file. Is it complete, and is it the file you meant?",
+    title: "This file is damaged",
+    text: (details) => `${nameOf(details, "The file")} is not a complete GGUF file. Download it again.`,
     step: "models",
   },
   "gguf.not_gguf": {
-    title: "Not a model file",
-    text: "What is there is something else than a GGUF model: perhaps a web page, such as one that asks to sign in. Use the address of the file itself, which usually ends in .gguf.",
+    title: "This isn't a GGUF file",
+    text: (details) => `${nameOf(details, "The file")} is something else, such as a document or a web page. Models are files that end in .gguf.`,
     step: "models",
   },
   "gguf.truncated": {
-    title: "The file ends too early",
-    text: "It is not complete. Download it again.",
+    title: "This file is incomplete",
+    text: (details) => `${nameOf(details, "The file")} ends too early. Download it again.`,
     step: "models",
   },
   "gguf.split": {
@@ -126,144 +143,145 @@ const TOLD: Readonly<Record<string, Told>> = {
     step: "models",
   },
   model: {
-    title: "This model cannot run here",
-    text: "Only models of the Gemma 4 family do, and something about this one does not match.",
+    title: "This model isn't supported",
+    text: "rullama runs models of the Gemma 4 family. This file is another model, or differs from the ones rullama knows.",
     step: "models",
   },
   "model.not_finite": {
-    title: "The model's numbers are unusable",
-    text: "It computed a number that is infinite or none at all. Its file is most likely damaged: download it again, or use another file of the same model.",
+    title: "The model produced invalid numbers",
+    text: "The file is probably damaged. Download it again, or use another file of the same model.",
     step: "models",
   },
   format: {
-    title: "An unknown format of weights",
-    text: "The file uses a quantisation that this version does not know. Another file of the same model may work.",
+    title: "This weight format isn't supported",
+    text: `The file uses a quantisation that this version doesn't know. ${ANOTHER_FILE}`,
     step: "models",
   },
-  metadata: { title: "The file describes itself incompletely", text: "Another file of the same model may work.", step: "models" },
-  tokenizer: { title: "The file's vocabulary is unusable", text: "Another file of the same model may work.", step: "models" },
-  chat: { title: "The conversation cannot be read", text: "A message of it has a form that the model does not take.", step: "none" },
-  input: { title: "There is nothing to answer", text: "Write a message first.", step: "none" },
-  option: { title: "A setting is not allowed", text: "One of the settings has a value that does not work. Resetting them helps.", step: "settings" },
+  metadata: { title: "This file's description is incomplete", text: `It lacks information that rullama needs to run the model. ${ANOTHER_FILE}`, step: "models" },
+  tokenizer: { title: "This file's vocabulary can't be used", text: ANOTHER_FILE, step: "models" },
+  chat: { title: "The chat can't be sent", text: "One of its messages has a form that the model doesn't accept.", step: "none" },
+  input: { title: "The message is empty", text: "Write a message first.", step: "none" },
+  option: { title: "A setting is invalid", text: "One of the settings has a value that doesn't work. Reset the settings.", step: "settings" },
   sample: {
-    title: "The model lost its thread",
-    text: "Its numbers became unusable. Try again; if it stays, the Device page shows whether the graphics processor is at fault.",
+    title: "The model produced invalid numbers",
+    text: "Try again. If it happens again, run the self-test on the Device page.",
     step: "retry",
   },
 
-  source: { title: "The model cannot be read", text: "Reading it stopped midway. Try again.", step: "retry" },
+  source: { title: "The model can't be read", text: "Reading the file stopped before its end. Try again.", step: "retry" },
+  "source.address": { title: "This isn't a web address", text: "Enter the full address of a GGUF file. It begins with https://.", step: "models" },
   "source.connection": {
-    title: "The server cannot be reached",
-    text: "Either the network is down, or that server does not let other sites read its files (CORS). What has been stored is kept and can be resumed. A file that you download by hand always works.",
+    title: "The server can't be reached",
+    text: "The address may be wrong, the server may be down, or your network may be offline. The part that you have downloaded is kept.",
     step: "retry",
   },
-  "source.status": { title: "The server gives no file", text: answered, step: "retry" },
+  "source.offline": { title: "You are offline", text: "Connect to the network and try again.", step: "retry" },
+  "source.timeout": {
+    title: "The server doesn't answer",
+    text: (details) => `${nameOf(details, "The server")} did not answer within ${number(details.seconds) ?? "a few"} seconds. Check the address, or try again later.`,
+    step: "retry",
+  },
+  "source.cors": {
+    title: "The server doesn't allow this",
+    text: "It answers, but does not let other sites read its files (CORS). Download the file in another tab, then open it from your disk.",
+    step: "models",
+  },
+  "source.status": { title: "The server didn't send the file", text: status, step: "retry" },
   "source.range_ignored": {
-    title: "The server sends whole files only",
-    text: "Models are read and resumed in parts, which that server does not do. Download the file by hand and open it from disk.",
+    title: "The server sends only whole files",
+    text: "rullama reads models in pieces, which this server doesn't support. Download the file, then open it from your disk.",
     step: "models",
   },
   "source.content_range": {
-    title: "The server does not say how large the file is",
-    text: "That is so for web pages, such as one that asks to sign in. Use the address of the file itself, which usually ends in .gguf, or download it by hand and open it from disk.",
+    title: "The server doesn't tell the file's size",
+    text: "Is this the address of a web page? Use the address of the file itself, which usually ends in .gguf, or download the file and open it from your disk.",
     step: "models",
   },
-  "source.changed": { title: "The file changed", text: "It became another one while it was being read. Try again.", step: "retry" },
-  "source.too_slow": { title: "The server is too slow", text: "Almost nothing comes from it. Try again later, or use another address of the same file.", step: "retry" },
-  "source.truncated": { title: "The file ends too early", text: "Less came than was announced. Try again.", step: "retry" },
+  "source.changed": { title: "The file changed", text: "The server replaced it while it was being read. Try again.", step: "retry" },
+  "source.too_slow": { title: "The server is too slow", text: "Almost no data arrives. Try again later, or use another address.", step: "retry" },
+  "source.truncated": { title: "The download is incomplete", text: "The server sent less than it announced. Try again.", step: "retry" },
   "source.io": {
-    title: "The file cannot be read any more",
-    text: "It was moved, changed or deleted since it was chosen. Choose it again.",
+    title: "The file can't be read",
+    text: "It was moved, changed or deleted after you chose it. Choose it again.",
     step: "models",
   },
 
-  "storage.quota": {
-    title: "Not enough room",
-    text: (details) => {
-      const [needed, free] = [number(details.needed), number(details.free)];
-      const facts =
-        needed === undefined
-          ? "The browser grants no more room."
-          : `${bytes(needed)} more are needed${free === undefined ? "" : `, and the browser grants ${bytes(free)}`}.`;
-      return `${facts} Delete a stored model or free some disk space; what is there already is kept.`;
-    },
-    step: "models",
-  },
+  "storage.quota": { title: "Not enough storage", text: quota, step: "models" },
   "storage.unavailable": {
-    title: "This browser stores nothing here",
-    text: "Private windows and some settings forbid it. A model can still be used without keeping it.",
+    title: "This browser can't store models here",
+    text: "Private windows and some settings forbid it. You can use a model without storing it.",
     step: "models",
   },
   "storage.corrupt": {
     title: "The stored file is damaged",
-    text: "Its bytes are not what was stored. Check it to repair it, or delete it and download it again.",
+    text: "Check it for damage to repair it, or delete it and download it again.",
     step: "models",
   },
-  "storage.missing": { title: "The model is not stored any more", text: "It was deleted, perhaps by the browser. Download it again.", step: "models" },
+  "storage.missing": { title: "The model is no longer stored", text: "It was deleted, perhaps by the browser. Download it again.", step: "models" },
   "storage.busy": {
     title: "The file is in use",
-    text: "Another tab reads or writes it. Close that tab, or wait until it is done.",
+    text: "Another tab is reading or writing it. Close that tab, or wait until it is done.",
     step: "retry",
   },
   "storage.exists": {
-    title: "That name is taken",
-    text: "Another file of this name is stored, perhaps an older version. It can be replaced by this one, or used as it is from the list of stored models.",
+    title: "This name is taken",
+    text: "Another file of this name is stored, perhaps an older version. Replace the stored file, or use it from the list.",
     step: "replace",
   },
 
-  "engine.unloaded": { title: "No model is loaded", text: "Load the model again to go on.", step: "reload" },
+  "engine.unloaded": { title: "No model is loaded", text: "Load a model to continue.", step: "reload" },
   "worker.failed": {
     title: "The engine stopped",
-    text: "The browser ended it, most likely for want of memory. Load the model again; the conversation is safe.",
+    text: "The browser ended it, probably because memory ran out. Load the model again. Your chat is safe.",
     step: "reload",
   },
   internal: {
-    title: "Something went wrong in the engine",
-    text: "That is a mistake of ours. Loading the model again usually helps; the conversation is safe.",
+    title: "Internal error",
+    text: "This is a bug in rullama. Loading the model again usually helps. Your chat is safe.",
     step: "reload",
   },
   "report.refused": {
-    title: "The server did not take it",
-    text: (details) => `Its log said: ${typeof details.reason === "string" ? details.reason : "nothing"}.`,
+    title: "The server refused the report",
+    text: (details) => `It said: ${typeof details.reason === "string" ? details.reason : "nothing"}.`,
     step: "none",
   },
   "import.invalid": {
-    title: "Nothing to import",
-    text: "The file is not an export of conversations from this app.",
+    title: "This file can't be imported",
+    text: "It isn't an export of chats from this app.",
     step: "none",
   },
 };
 
-const UNKNOWN: Told = {
-  title: "That did not work",
-  text: "Something failed that we have no better words for. Trying again may help.",
+const UNKNOWN: Entry = {
+  title: "Something went wrong",
+  text: "An unexpected error occurred. Try again.",
   step: "retry",
 };
 
-/** An error that is about to be shown: anything with a code, or anything at all. */
+/** Explains anything that was thrown. */
 export function explain(thrown: unknown): Explanation {
   const error = (thrown ?? {}) as { code?: unknown; message?: unknown; details?: unknown; name?: unknown };
   const code = typeof error.code === "string" && error.code !== "" ? error.code : error.name === "AbortError" ? "cancelled" : "unknown";
   const family = code.split(".")[0] as string;
-  const told = own(code) ?? own(family) ?? UNKNOWN;
+  const entry = entryOf(code) ?? entryOf(family) ?? UNKNOWN;
   const details = (typeof error.details === "object" && error.details !== null ? error.details : {}) as Details;
   return {
     code,
-    title: told.title,
-    text: typeof told.text === "string" ? told.text : told.text(details),
-    step: told.step,
+    title: entry.title,
+    text: typeof entry.text === "string" ? entry.text : entry.text(details),
+    step: entry.step,
     detail: firstLine(typeof error.message === "string" ? error.message : String(thrown)),
   };
 }
 
-/** Every code that has words of its own. For tests. */
-export const KNOWN_CODES: readonly string[] = Object.keys(TOLD);
+/** Every code with an entry of its own. For tests. */
+export const KNOWN_CODES: readonly string[] = Object.keys(ENTRIES);
 
-function own(code: string): Told | undefined {
-  return Object.hasOwn(TOLD, code) ? TOLD[code] : undefined;
+function entryOf(code: string): Entry | undefined {
+  return Object.hasOwn(ENTRIES, code) ? ENTRIES[code] : undefined;
 }
 
-/** Some messages bring a stack along in further lines; facts are in the first. */
+/** Some messages carry a stack trace in further lines. */
 function firstLine(text: string): string {
   return (text.split("\n")[0] as string).slice(0, 400);
 }

@@ -1,8 +1,8 @@
-// Numbers as people read them: sizes, speeds, times, dates.
+// Numbers for people: sizes, speeds, times, dates.
 
 const UNITS = ["B", "KB", "MB", "GB", "TB"];
 
-/** A size in decimal units, as browsers and disks count. */
+/** A size in decimal units, as browsers and disks use them. */
 export function bytes(count: number): string {
   if (!Number.isFinite(count) || count < 0) {
     return "unknown size";
@@ -16,7 +16,7 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }
 
-/** A size in the binary units that limits of graphics processors are round in. */
+/** A size in binary units, as GPU limits use them. */
 export function binaryBytes(count: number): string {
   const unit = count >= 2 ** 30 ? 3 : count >= 2 ** 20 ? 2 : count >= 1024 ? 1 : 0;
   const value = count / 1024 ** unit;
@@ -27,7 +27,7 @@ export function bytesPerSecond(rate: number): string {
   return `${bytes(rate)}/s`;
 }
 
-/** How long something takes still; rough on purpose, because nobody knows better. */
+/** The remaining time, rounded: it is an estimate. */
 export function timeLeft(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) {
     return "";
@@ -58,7 +58,7 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
-/** A rate of tokens with as many digits as mean something. */
+/** A rate of tokens, with significant digits only. */
 export function tokensPerSecond(rate: number): string {
   if (!Number.isFinite(rate) || rate <= 0) {
     return "–";
@@ -89,7 +89,7 @@ export function plural(value: number, one: string, many = `${one}s`): string {
 
 const DAY = 24 * 60 * 60 * 1000;
 
-/** The heading that a conversation of this time stands under. */
+/** The heading for chats of this time. */
 export function age(time: number, now: number): string {
   const midnight = new Date(now).setHours(0, 0, 0, 0);
   if (time >= midnight) {
@@ -99,12 +99,12 @@ export function age(time: number, now: number): string {
     return "Yesterday";
   }
   if (time >= midnight - 7 * DAY) {
-    return "Last seven days";
+    return "Last 7 days";
   }
   return new Date(time).toLocaleDateString("en", { month: "long", year: "numeric" });
 }
 
-/** A date in the name of a file. */
+/** A date for the name of a file. */
 export function fileDate(time: number): string {
   return new Date(time).toISOString().slice(0, 16).replace("T", "-").replace(":", "");
 }

@@ -1,8 +1,8 @@
-// How fast bytes come, and when they will all be there.
+// The speed of a transfer, and its remaining time.
 //
-// Speed is taken over the last seconds: a mean since the start would lag behind a network that changes, and that of the
-// last moment would flicker. A halt has no speed, and nobody knows how long it lasts: while kernels are made, for one, no byte
-// moves, and a mean over that would tell of hours.
+// The speed is averaged over the last seconds: an average since the start lags behind a changing network, and the latest sample
+// alone flickers. A pause has no speed. For example, no bytes move while shaders compile, and an average over that pause would
+// predict hours.
 
 interface Sample {
   time: number;
@@ -10,21 +10,21 @@ interface Sample {
 }
 
 const WINDOW = 5000;
-/** Before this many milliseconds any speed would be a guess. */
-const SOONEST = 500;
-/** After this many milliseconds without a byte it is a halt. */
-const HALT = 3000;
+/** Milliseconds of samples needed for an estimate. */
+const NEEDED = 500;
+/** Milliseconds without progress that count as a pause. */
+const PAUSE = 3000;
 
 export class Rate {
   #samples: Sample[] = [];
 
-  /** Notes that `loaded` bytes are there. After a halt, or with less than before, it begins anew. */
+  /** Adds a sample: `loaded` bytes at `time`. Starts over after a pause, or if there are fewer bytes than before. */
   add(loaded: number, time: number): void {
     const last = this.#samples.at(-1);
     if (loaded === last?.loaded) {
       return;
     }
-    if (last && (loaded < last.loaded || time - last.time > HALT)) {
+    if (last && (loaded < last.loaded || time - last.time > PAUSE)) {
       this.#samples = [];
     }
     this.#samples.push({ time, loaded });
@@ -33,16 +33,16 @@ export class Rate {
     }
   }
 
-  /** Bytes a second as it is `now`; undefined while nobody can tell. */
+  /** Bytes per second; undefined while there are too few samples or in a pause. */
   bytesPerSecond(now: number): number | undefined {
     const [first, last] = [this.#samples[0], this.#samples.at(-1)];
-    if (!first || !last || last.time - first.time < SOONEST || now - last.time > HALT) {
+    if (!first || !last || last.time - first.time < NEEDED || now - last.time > PAUSE) {
       return undefined;
     }
     return ((last.loaded - first.loaded) / (last.time - first.time)) * 1000;
   }
 
-  /** Seconds until `total` bytes are there; undefined while nobody can tell, as where they come in fits and starts. */
+  /** Seconds until `total` bytes are loaded; undefined if the rate is unknown or irregular. */
   secondsLeft(total: number, now: number): number | undefined {
     const rate = this.bytesPerSecond(now);
     const last = this.#samples.at(-1);
@@ -52,7 +52,7 @@ export class Rate {
     return Math.max(0, total - last.loaded) / rate;
   }
 
-  /** Whether no single wait made up more than half of the time that is looked at. */
+  /** Whether no single gap makes up more than half of the sampled time. */
   get #steady(): boolean {
     const times = this.#samples.map(({ time }) => time);
     const waits = times.slice(1).map((time, index) => time - (times[index] as number));

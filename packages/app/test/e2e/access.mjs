@@ -1,6 +1,6 @@
 // Who cannot see, or use a mouse: names for everything, contrast, order by keyboard, narrow screens, no motion.
 
-import { App, PHONE, WIDE } from "./app.mjs";
+import { App, LANDSCAPE, PHONE, WIDE } from "./app.mjs";
 import { assert, equal } from "../../../../xtask/browser/assert.mjs";
 
 /** In the page: what a person who hears or squints would miss. */
@@ -110,6 +110,7 @@ export async function everyView(checks, app) {
   const { page } = app;
   const chat = await page.evaluate(() => document.querySelector(".conversation > a")?.getAttribute("href"));
   assert(chat, "no conversation to look at");
+  await page.evaluate(() => document.querySelectorAll('.notice [aria-label="Dismiss"]').forEach((button) => button.click()));
   // Each with what stands in it when all of it is there.
   const views = [
     ["chat", chat, ".message"],
@@ -117,7 +118,7 @@ export async function everyView(checks, app) {
     ["models", "#/models", '[aria-label="Stored models"]'],
     ["device", "#/device", ".card"],
   ];
-  for (const [size, viewport] of [["wide", WIDE], ["phone", PHONE]]) {
+  for (const [size, viewport] of [["wide", WIDE], ["phone", PHONE], ["landscape", LANDSCAPE]]) {
     await page.setViewport(viewport);
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ "prefers-color-scheme": colorScheme });
@@ -140,15 +141,24 @@ export async function everyView(checks, app) {
     }
   }
   await checks.check("on a phone the list is a drawer that opens, closes with Esc and gives focus back", async () => {
+    await page.setViewport(PHONE);
     await app.go(chat);
     assert(!(await page.locator(".sidebar").isVisible()), "the drawer is open");
-    await page.click('[aria-label="Conversations"]');
+    await page.click('[aria-label="Chats"]');
     await settled(page);
     assert(await page.locator(".sidebar").isVisible(), "the drawer stays closed");
     await app.shot("view-drawer-phone");
     await page.keyboard.press("Escape");
-    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Conversations", "focus");
+    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Chats", "focus");
     await page.setViewport(WIDE);
+  });
+  await checks.check("on a wide screen the sidebar collapses, which is remembered", async () => {
+    await page.click('[aria-label="Chats"]');
+    assert(!(await page.locator(".sidebar").isVisible()), "the sidebar is still there");
+    await app.shot("view-collapsed");
+    equal(await page.evaluate(() => localStorage.getItem("rullama.sidebar")), "hidden", "remembered");
+    await page.click('[aria-label="Chats"]');
+    assert(await page.locator(".sidebar").isVisible(), "the sidebar does not come back");
   });
   await page.emulateMedia({ "prefers-color-scheme": "light" });
 }
@@ -182,7 +192,7 @@ export async function keyboard(checks, app) {
       assert(at.marked, `no visible focus on ${at.name}`);
       seen.add(at.name);
     }
-    for (const name of ["New chat", "Search conversations", "Models", "Device", "Settings", "Message", "Send"]) {
+    for (const name of ["New chat", "Search chats", "Models", "Device", "Settings", "Message", "Send"]) {
       assert([...seen].some((one) => one?.includes(name)), `${name} is not reached: ${[...seen].join(", ")}`);
     }
     const theme = () => page.evaluate(() => document.documentElement.dataset.theme ?? "system");
@@ -243,7 +253,7 @@ export async function touch(checks, browser, origin) {
     await page.click('[aria-label="Settings"]');
     equal(await page.evaluate(tooSmall), [], "settings");
     await app.leaveDialog();
-    await page.click('[aria-label="Conversations"]');
+    await page.click('[aria-label="Chats"]');
     await settled(page);
     equal(await page.evaluate(tooSmall), [], "drawer");
   });

@@ -13,6 +13,7 @@ export const PATIENCE = 240_000;
 
 export const WIDE = { width: 1200, height: 800 };
 export const PHONE = { width: 390, height: 844 };
+export const LANDSCAPE = { width: 844, height: 390 };
 
 /** Small and the same every time. Only where nothing was chosen yet, so that a reload keeps what a check has set. */
 const SETTINGS = { context: 512, maxTokens: 16, seed: 7, temperature: 1, think: false };

@@ -1,4 +1,4 @@
-// A chat: keyboard, streaming, stop, other answers, branches, conversations that stay, export and import.
+// A chat: keyboard, streaming, stop, queue, other answers, branches, saved chats, export and import.
 
 import { readFile } from "node:fs/promises";
 import { assert, equal, eventually } from "../../../../xtask/browser/assert.mjs";
@@ -12,6 +12,34 @@ function listen() {
     }
   };
   new MutationObserver(note).observe(document.getElementById("voice"), { childList: true, characterData: true });
+}
+
+/** In the page: sends a message without the focus in the field. */
+function typeAndSend(text) {
+  const input = document.querySelector(".composer-input");
+  input.value = text;
+  input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+  input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+}
+
+/** In the page: when the next reply has begun, sends two messages and removes the first of them; notes what the page shows then. */
+function queueInTheMiddle() {
+  globalThis.queued = [];
+  const note = () => {
+    const rows = [...document.querySelectorAll(".queue li")].map((row) => `${row.querySelector(".queue-label").textContent}: ${row.querySelector(".queue-text").textContent}`);
+    globalThis.queued.push([...document.querySelectorAll(".message")].at(-1).dataset.state, ...rows);
+  };
+  const rendered = () => new Promise((resolve) => queueMicrotask(() => queueMicrotask(() => queueMicrotask(resolve))));
+  globalThis.inTheMiddle = async () => {
+    globalThis.typeAndSend("Not this");
+    globalThis.typeAndSend("Sent later");
+    await rendered();
+    note();
+    document.querySelector('[aria-label="Remove the queued message"]').click();
+    await rendered();
+    note();
+  };
+  globalThis.inTheMiddle.after = 1;
 }
 
 /** In the page: the last answer as the model wrote it. */
@@ -70,10 +98,23 @@ export async function chatting(checks, app) {
     equal(answer.state, "complete", "state");
     assert(answer.text.length > 0, "no answer");
     const facts = await page.locator(".message.assistant .facts").innerText();
-    assert(/1[56] tokens · [\d.]+ tokens\/s/.test(facts), facts);
+    assert(/gemma4:micro · 1[56] tokens · [\d.]+ tokens\/s · Time to first token/.test(facts), facts);
     assert(/^\d+ of 512 tokens$/.test(await page.locator(".meter-text").innerText()), "no meter");
     equal(await page.locator(".header-title").innerText(), "First line", "title");
     assert((await page.evaluate(() => location.hash)).startsWith("#/chat/"), "address");
+  });
+
+  await checks.check("a copied answer is confirmed, and an answer that was cut off goes on where it ended", async () => {
+    await Promise.all([page.waitForSelector('.message.assistant [aria-label="Copied"]'), page.click('.message.assistant [aria-label="Copy"]')]);
+    const [, before] = await app.messages();
+    assert((await page.locator(".message.assistant .facts").innerText()).startsWith("Cut off at the limit"), "not said to be cut off");
+    await page.click(".message.assistant >> text=Continue");
+    // The answer is written in place, and is longer afterwards.
+    const isLonger = (length) => document.querySelector('.message.assistant[data-state="complete"] .content')?.textContent.length > length;
+    await page.waitForFunction(isLonger, before.text.length, { timeout: app.patience });
+    const [, after] = await app.messages();
+    assert(after.text.startsWith(before.text), `“${after.text}” does not begin with “${before.text}”`);
+    equal([(await app.messages()).length, after.place], [2, undefined], "messages");
   });
 
   await checks.check("another answer stands beside the first, and one can switch", async () => {
@@ -83,10 +124,10 @@ export async function chatting(checks, app) {
     const isSecond = () => document.querySelector(".message.assistant .switch-place")?.textContent === "2/2";
     await page.waitForFunction(isSecond, undefined, { timeout: app.patience });
     const second = (await app.messages())[1];
-    await turnPage(page, ".message.assistant", "Version before", "1/2");
+    await turnPage(page, ".message.assistant", "Previous version", "1/2");
     const first = (await app.messages())[1];
     equal([first.state, second.state], ["complete", "complete"], "states");
-    await turnPage(page, ".message.assistant", "Version after", "2/2");
+    await turnPage(page, ".message.assistant", "Next version", "2/2");
     equal((await app.messages())[1], second, "second answer");
   });
 
@@ -100,7 +141,7 @@ export async function chatting(checks, app) {
     await app.answered();
     const shown = await app.messages();
     equal([shown.length, shown[0].place], [2, "2/2"], "branch");
-    await turnPage(page, ".message.user", "Version before", "1/2");
+    await turnPage(page, ".message.user", "Previous version", "1/2");
     const old = await app.messages();
     equal([old[0].text, old[0].place, old[1].place], ["First line\nsecond line", "1/2", "2/2"], "old branch");
     await app.shot("chat-branches");
@@ -130,11 +171,31 @@ export async function chatting(checks, app) {
     equal(await page.locator(".messages").getAttribute("aria-live"), "off", "messages");
   });
 
-  await checks.check("buttons stay what they are while an answer comes: a press or focus is not lost", async () => {
+  await checks.check("Enter during a reply queues the message; the reply goes on, and the message is sent after it", async () => {
+    const { length } = await app.messages();
+    await page.evaluate(`globalThis.typeAndSend = ${typeAndSend}; (${queueInTheMiddle})()`);
+    await app.send("Go on for a while");
+    await page.waitForFunction((count) => document.querySelectorAll(".message").length === count, length + 4, { timeout: app.patience });
+    await app.answered();
+    equal(await page.evaluate(() => globalThis.queued), ["writing", "Queued: Not this", "Queued: Sent later", "writing", "Queued: Sent later"], "while it was written");
+    equal((await app.messages()).slice(length).map(({ state }) => state), ["complete", "complete", "complete", "complete"], "states");
+    equal([(await app.messages()).at(-2).text, await page.locator(".queue").count()], ["Sent later", 0], "what was queued");
+  });
+
+  await checks.check("buttons, focus and the selected text stay while an answer is written", async () => {
     await page.evaluate(() => void (globalThis.copies = [...document.querySelectorAll('.message [aria-label="Copy"]')]));
     assert(await page.evaluate(() => globalThis.copies.length > 0), "no buttons");
-    await app.ask("And then?");
+    const { length } = await app.messages();
+    // A field with the focus would have the selection.
+    await page.evaluate(() => {
+      document.activeElement.blur();
+      getSelection().selectAllChildren(document.querySelector(".message.user .content"));
+    });
+    await page.evaluate(typeAndSend, "And then?");
+    await page.waitForFunction((count) => document.querySelectorAll(".message").length === count, length + 2);
+    await app.answered();
     equal(await page.evaluate(() => globalThis.copies.filter(({ isConnected }) => !isConnected).length), 0, "buttons made anew");
+    equal(await page.evaluate(() => String(getSelection())), "First line\nsecond line", "selection");
   });
 
   await checks.check("the meter counts what is being typed, and settings say what they correct", async () => {
@@ -155,7 +216,7 @@ export async function chatting(checks, app) {
       return page.inputValue(`[data-setting="${name}"]`);
     };
     equal([await set("maxTokens", "0"), await set("seed", "-1"), await set("temperature", "9")], ["", "", "2"], "values");
-    equal(await page.locator(".correction:not(:empty)").allInnerTexts(), ["It can be from 0 to 2."], "corrections");
+    equal(await page.locator(".correction:not(:empty)").allInnerTexts(), ["Must be from 0 to 2."], "corrections");
     equal([await set("maxTokens", "8"), await set("seed", "7"), await set("temperature", "1")], ["8", "7", "1"], "values");
     // Scrolled to its end, the panel can still be closed.
     await page.locator("dialog >> text=Reset to defaults").scrollIntoView();
@@ -211,7 +272,7 @@ export async function conversations(checks, app) {
     await page.fill('.sidebar input[type="search"]', "long story");
     await page.waitForSelector(".excerpt >> text=long story");
     await page.fill('.sidebar input[type="search"]', "no such thing");
-    await page.waitForSelector("text=Nothing found");
+    await page.waitForSelector("text=No chats found");
     await page.fill('.sidebar input[type="search"]', "");
     await page.click(".sidebar >> text=New chat");
     await page.waitForFunction(isCalled, "");
@@ -258,14 +319,27 @@ export async function conversations(checks, app) {
       document.querySelector('.sidebar input[type="search"]').focus();
     });
     await app.dialogClosed();
-    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Search conversations", "focus");
+    equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Search chats", "focus");
   });
 
-  await checks.check("a reload keeps conversations and branches", async () => {
+  await checks.check("a reload keeps chats, branches and drafts", async () => {
     const before = await app.messages();
+    await page.fill(".composer-input", "Not sent yet");
     await page.reload();
     await page.waitForSelector(".message");
     equal(await app.messages(), before, "messages");
+    // A draft belongs to its chat.
+    const draft = () => page.inputValue(".composer-input");
+    const { hash } = new URL(page.url());
+    const drafts = [await draft()];
+    await app.go("#/");
+    await page.waitForFunction(isCalled, "");
+    drafts.push(await draft());
+    await app.go(hash);
+    await page.waitForSelector(".message");
+    drafts.push(await draft());
+    equal(drafts, ["Not sent yet", "", "Not sent yet"], "drafts");
+    await page.fill(".composer-input", "");
     equal(await page.locator(".header-title").innerText(), "Renamed", "title");
   });
 
@@ -290,7 +364,7 @@ export async function conversations(checks, app) {
       globalThis.mend = () => (IDBObjectStore.prototype.put = put);
     });
     await rename(page, "Not kept");
-    await page.waitForSelector(".notice >> text=Not saved: the browser has no more room");
+    await page.waitForSelector(".notice >> text=Not saved: the browser's storage is full");
     await app.shot("chat-unsaved");
     await page.evaluate(() => void globalThis.mend());
     await rename(page, "Renamed");
@@ -306,16 +380,21 @@ export async function transfer(checks, app) {
   const { page } = app;
   let exported;
   await checks.check("export and import bring everything back", async () => {
-    exported = await page.download('[aria-label="Export all conversations"]');
+    exported = await page.download('[aria-label="Export all chats"]');
     const file = JSON.parse(exported);
     equal([file.format, file.version, file.conversations.length], ["rullama-conversations", 1, 1], "file");
+    await page.hover(".conversation");
+    await page.click(".conversation .menu > summary");
+    const text = String(await page.download(".menu-items >> text=Export as Markdown"));
+    assert(/^# Renamed\n\n\*\*System prompt\*\*\n\n> Answer in verse.\n\n## You\n\nFirst line\nsecond line\n\n## gemma4:micro\n/.test(text), text);
+    await page.keyboard.press("Escape");
     await page.hover(".conversation");
     await page.click(".conversation .menu > summary");
     await page.click(".menu-items >> text=Delete");
     await page.click("dialog >> text=Delete >> nth=-1");
     await app.dialogClosed();
-    await page.waitForSelector("text=Conversations will stand here");
-    await page.chooseFile('[aria-label="Import conversations"]', { name: "conversations.json", content: exported });
+    await page.waitForSelector("text=Your chats will appear here");
+    await page.chooseFile('[aria-label="Import chats"]', { name: "conversations.json", content: exported });
     await page.waitForSelector(".conversation-title >> text=Renamed");
     await page.click(".conversation > a");
     await page.waitForSelector(".message");
@@ -324,7 +403,7 @@ export async function transfer(checks, app) {
   });
 
   await checks.check("a file that is no export is refused in words", async () => {
-    await page.chooseFile('[aria-label="Import conversations"]', { name: "x.json", content: Buffer.from("{}") });
-    await page.waitForSelector("text=not an export of conversations");
+    await page.chooseFile('[aria-label="Import chats"]', { name: "x.json", content: Buffer.from("{}") });
+    await page.waitForSelector("text=isn't an export of chats");
   });
 }

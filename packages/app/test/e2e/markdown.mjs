@@ -43,7 +43,7 @@ export async function markdown(checks, app) {
     };
     const conversation = { id: "markdown", title: "Why is the sky blue?", named: true, system: "", createdAt: time, updatedAt: time, shown: {} };
     const file = { format: "rullama-conversations", version: 1, conversations: [{ ...conversation, messages: [message("m1", null, "user", "Why is the sky blue?"), answer] }] };
-    await page.chooseFile('[aria-label="Import conversations"]', { name: "x.json", content: Buffer.from(JSON.stringify(file)) });
+    await page.chooseFile('[aria-label="Import chats"]', { name: "x.json", content: Buffer.from(JSON.stringify(file)) });
     await page.click(".conversation-title >> text=Why is the sky blue?");
     await page.waitForSelector(".markdown table");
     equal(await page.evaluate(() => window.hacked), undefined, "hacked");

@@ -26,7 +26,7 @@ export async function byAddress(checks, app, server) {
     await page.waitForFunction(() => /B\/s · .*left/.test(document.querySelector(".stage")?.textContent ?? ""));
     await app.shot("models-downloading");
     await page.click(".progress-panel button");
-    await page.waitForSelector("text=not complete");
+    await page.waitForSelector("text=incomplete");
     await app.shot("models-stopped");
   });
 
@@ -56,7 +56,7 @@ export async function byAddress(checks, app, server) {
     await page.click("form >> text=Load");
     await page.waitForSelector('.error-box[data-code="source.status"]');
     const text = await page.locator(".error-box").innerText();
-    assert(text.includes("no file at that address (404)") && !text.includes("CORS"), text);
+    assert(text.includes("no file at that address (HTTP 404)") && !text.includes("CORS"), text);
     equal(await page.locator(".model-chip").innerText(), MODEL, "model");
     assert(await page.locator(".card.current").isVisible(), "nothing runs");
     await app.shot("models-not-found");
@@ -64,12 +64,19 @@ export async function byAddress(checks, app, server) {
     app.troubles = app.troubles.filter((trouble) => !/404/.test(trouble));
   });
 
-  await checks.check("a page that is no model is not kept, and the model that ran comes back", async () => {
+  await checks.check("a page is not downloaded as a model, and an address that nobody answers is told at once", async () => {
     await page.fill('input[type="url"]', `${app.origin}/index.html`);
     await page.click("form >> text=Load");
-    await page.waitForSelector('.error-box[data-code="gguf.not_gguf"]', { timeout: app.patience });
-    await app.ready();
+    await page.waitForSelector('.error-box[data-code="gguf.not_gguf"]');
+    assert((await page.locator(".error-box").innerText()).includes("This isn't a GGUF file"), "another message");
+    equal(await page.locator(".header-model").getAttribute("data-state"), "ready", "state");
     equal(await page.locator(".model-chip").innerText(), MODEL, "model");
+    // Nothing listens there.
+    await page.fill('input[type="url"]', "http://127.0.0.1:9/model.gguf");
+    await page.click("form >> text=Load");
+    await page.waitForSelector('.error-box[data-code="source.connection"]');
+    equal(await page.locator(".header-model").getAttribute("data-state"), "ready", "state");
+    app.troubles = app.troubles.filter((trouble) => !trouble.includes("127.0.0.1:9"));
     await eventually(async () => equal(await page.locator('[aria-label="Stored models"] li').count(), 1, "stored"));
     await page.reload();
     await page.waitForSelector('[aria-label="Stored models"] li');
@@ -77,7 +84,7 @@ export async function byAddress(checks, app, server) {
 
   await checks.check("the stored model is checked for damage", async () => {
     await page.click(`[aria-label="Check ${MODEL} for damage"]`);
-    await page.waitForSelector("text=is as it was stored");
+    await page.waitForSelector("text=is not damaged");
   });
 }
 
@@ -90,12 +97,12 @@ export async function saved(checks, app) {
   });
 }
 
-/** In the page, before the app: the first attempt to load fails as it does where a GPU has too little memory. */
+/** In the page, before the app: the first look at a model, or the first load, fails as on a GPU with too little memory. */
 function scarceMemory() {
   const post = Worker.prototype.postMessage;
   let first = true;
   Worker.prototype.postMessage = function (message, ...rest) {
-    if (message?.kind !== "call" || message.name !== "load" || !first) {
+    if (message?.kind !== "call" || !["inspect", "load"].includes(message.name) || !first) {
       return post.call(this, message, ...rest);
     }
     first = false;
@@ -125,40 +132,68 @@ export async function tooLarge(checks, browser, origin) {
     await page.press('[data-setting="context"]', "Tab");
     await page.click("dialog >> text=Load again");
     await page.waitForSelector('.error-box[data-code="context.too_large"]');
-    assert((await page.locator(".error-box").innerText()).includes("was made for conversations of up to"), "no advice");
+    assert((await page.locator(".error-box").innerText()).includes("supports a context of up to"), "no advice");
   });
   await app.close();
+}
+
+/** In the page: drops a file, given by its name and its bytes as base64. */
+function drop([name, text]) {
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([Uint8Array.from(atob(text), (char) => char.charCodeAt(0))], name));
+  dispatchEvent(new DragEvent("dragover", { dataTransfer: transfer, cancelable: true }));
+  dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
 }
 
 export async function byFile(checks, browser, origin) {
   const app = await App.open(browser, origin, { hash: "#/models" });
   const { page } = app;
-  await checks.check("a file that is no model is refused in words", async () => {
+  await checks.check("a file that is not a model is refused by name", async () => {
     await page.chooseFile("text=Choose a file", { name: "notes.gguf", content: Buffer.alloc(5000, "not a model ") });
-    await page.waitForSelector('.error-box[data-code^="gguf"]');
+    await page.waitForSelector('.error-box[data-code="gguf.not_gguf"]');
     const text = await page.locator(".error-box").innerText();
-    assert(text.includes("Not a model file") && !/\bat \w+ \(/.test(text), text);
+    assert(text.includes("This isn't a GGUF file") && text.includes("“notes.gguf”") && !/\bat \w+ \(/.test(text), text);
     await app.shot("models-error");
   });
 
   await checks.check("a dropped file is loaded without being stored", async () => {
-    const bytes = (await readFile(MODEL_FILE)).toString("base64");
-    await page.evaluate(([name, text]) => {
-      const transfer = new DataTransfer();
-      transfer.items.add(new File([Uint8Array.from(atob(text), (char) => char.charCodeAt(0))], name));
-      dispatchEvent(new DragEvent("dragover", { dataTransfer: transfer, cancelable: true }));
-      dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
-    }, [`${MODEL}.gguf`, bytes]);
+    await page.evaluate(drop, [`${MODEL}.gguf`, (await readFile(MODEL_FILE)).toString("base64")]);
     await app.ready();
     await app.go("#/models");
     await page.waitForSelector(".card.current");
     equal(await page.locator('[aria-label="Stored models"]').count(), 0, "stored");
   });
 
-  await checks.check("what was loaded from a file answers", async () => {
+  await checks.check("a PDF that is dropped during a reply changes nothing, and is told by name", async () => {
     await page.click("section.page >> text=Chat");
-    await app.ask("Hello");
+    await app.setMaximum(200);
+    await app.begin("Hello");
+    await page.evaluate(drop, ["paper.pdf", Buffer.from("%PDF-1.7 and so on").toString("base64")]);
+    await page.waitForSelector(".notice >> text=This isn't a GGUF file");
+    assert((await page.locator(".notice").innerText()).includes("“paper.pdf”"), "no name");
+    await app.shot("chat-dropped-pdf");
+    await app.answered();
     equal((await app.messages()).map(({ state }) => state), ["complete", "complete"], "states");
+    equal([await page.locator(".model-chip").innerText(), await page.locator(".chat").count()], [MODEL, 1], "model and page");
+    await page.click('.notice [aria-label="Dismiss"]');
+  });
+
+  await checks.check("a full context makes room: the oldest messages are left out, or summarised", async () => {
+    await app.setMaximum(8);
+    await app.ask("word ".repeat(180).trim());
+    await app.send("word ".repeat(180).trim());
+    await page.waitForSelector('.error-box[data-code="context.overflow"]', { timeout: app.patience });
+    await app.shot("chat-full");
+    await page.click(".error-box button >> text=Leave out the oldest messages");
+    await page.waitForSelector('.message:last-child[data-state="complete"] .trim-note', { timeout: app.patience });
+    const note = await page.locator(".trim-note").innerText();
+    assert(/^The \d oldest messages were left out/.test(note), note);
+    await app.shot("chat-trimmed");
+    await app.send("word ".repeat(180).trim());
+    await page.waitForSelector('.error-box[data-code="context.overflow"]', { timeout: app.patience });
+    await page.click(".error-box button >> text=Summarise them");
+    await page.waitForSelector('.message:last-child[data-state="complete"] details.trim-note', { timeout: app.patience });
+    await app.shot("chat-summarised");
   });
 
   await checks.check("after a model that is not kept, a message waits, and says so until one is chosen", async () => {
@@ -172,7 +207,7 @@ export async function byFile(checks, browser, origin) {
     await page.click(".notice >> text=Models");
     await page.chooseFile("text=Choose a file", MODEL_FILE);
     await page.waitForSelector(".notice", { state: "detached" });
-    await app.go("#/");
+    await page.waitForSelector(".message");
     equal(await page.inputValue(".composer-input"), "Waiting", "message");
   });
   await equalTroubles(checks, app, "by file");

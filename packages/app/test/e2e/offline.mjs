@@ -75,8 +75,8 @@ export async function silentServer(checks, browser, server) {
 }
 
 /**
- * In the page, before the app: calls `globalThis.inTheMiddle(worker, call)` once, where a check has set it, when a reply has begun.
- * Replies come so quickly that one could be over before a check has seen it begin.
+ * In the page, before the app: calls `globalThis.inTheMiddle(worker, call)` once, if a check has set it, after eight deltas of a
+ * reply, or after `inTheMiddle.after`. A reply could be over before a check outside the page has seen it begin.
  */
 export function watchReplies() {
   const post = Worker.prototype.postMessage;
@@ -85,7 +85,7 @@ export function watchReplies() {
       let deltas = 0;
       this.addEventListener("message", ({ data }) => {
         deltas += data.kind === "event" && data.id === message.id ? 1 : 0;
-        if (deltas === 8 && globalThis.inTheMiddle) {
+        if (deltas === (globalThis.inTheMiddle?.after ?? 8) && globalThis.inTheMiddle) {
           const { inTheMiddle } = globalThis;
           delete globalThis.inTheMiddle;
           // After the app has heard of it as well.
@@ -160,9 +160,9 @@ export async function withoutWebGpu(checks, browser, origin) {
   const app = await App.open(browser, origin, { before });
   await checks.check("without WebGPU a page says what to do, and conversations can still be read", async () => {
     const text = await app.page.locator("main").innerText();
-    assert(text.includes("This browser has no WebGPU yet") && /chrome:\/\/|about:config/.test(text), text);
+    assert(text.includes("This browser has no WebGPU") && /chrome:\/\/|about:config/.test(text), text);
     await app.shot("no-webgpu");
-    assert(await app.page.locator('[aria-label="Import conversations"]').isVisible(), "no way to conversations");
+    assert(await app.page.locator('[aria-label="Import chats"]').isVisible(), "no way to conversations");
   });
   await equalTroubles(checks, app, "without WebGPU");
   await app.close();
@@ -173,7 +173,7 @@ export async function withoutWebGpu(checks, browser, origin) {
   };
   const other = await App.open(browser, origin, { before: none });
   await checks.check("without an adapter a page says so", async () => {
-    assert((await other.page.locator("h1").innerText()) === "No graphics processor is available", await other.page.locator("h1").innerText());
+    assert((await other.page.locator("h1").innerText()) === "No GPU is available", await other.page.locator("h1").innerText());
   });
   await other.close();
 }

@@ -1,3 +1,4 @@
+import { effect } from "@preact/signals";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { ModelStore } from "rullama";
 import { ModelHost } from "../../src/model/host";
@@ -11,11 +12,21 @@ interface Asked {
 }
 
 const asked: Asked[] = [];
-/** Engines that hold memory now. */
+/** Engines in memory. */
 let alive = 0;
+/** The code that reading a header fails with; undefined if it succeeds. */
+let refused: string | undefined;
+/** Sources whose headers were read. */
+const inspected: unknown[] = [];
 
 vi.mock("rullama", () => ({
   splitUrls: (url: string) => [url],
+  inspect: async (source: unknown) => {
+    inspected.push(source);
+    if (refused) {
+      throw Object.assign(new Error("no"), { code: refused });
+    }
+  },
   Engine: {
     load: (_: unknown, options: Asked["options"]) =>
       new Promise((resolve, reject) => {
@@ -43,9 +54,12 @@ const stored = (name: string) => ({ kind: "stored" as const, names: [name] });
 describe("the host of the model", () => {
   beforeEach(() => {
     asked.length = 0;
+    inspected.length = 0;
     alive = 0;
+    refused = undefined;
     vi.stubGlobal("reportError", vi.fn());
-    vi.stubGlobal("location", { href: "http://localhost/" });
+    vi.stubGlobal("location", { href: "http://localhost/", origin: "http://localhost" });
+    vi.stubGlobal("fetch", async () => new Response("GGUF"));
   });
 
   test("leaves the context to the engine unless one was chosen", async () => {
@@ -76,6 +90,7 @@ describe("the host of the model", () => {
     const first = host.load(stored("a"));
     await settle();
     const second = host.load(stored("b"));
+    await settle();
     expect(asked[0]?.options.signal.aborted).toBe(true);
     // It was too late to stop it.
     asked[0]?.finish();
@@ -104,6 +119,7 @@ describe("the host of the model", () => {
     await settle();
     const ready = host.ready();
     void host.load(stored("b"));
+    await settle();
     asked[0]?.fail(Object.assign(new Error("stopped"), { code: "cancelled" }));
     await settle();
     asked[1]?.finish();
@@ -125,28 +141,13 @@ describe("the host of the model", () => {
     expect(setLastModel).toHaveBeenLastCalledWith(undefined);
   });
 
-  test("a view that throws is reported, and fails no loading", async () => {
-    const host = makeHost();
-    const seen: string[] = [];
-    host.changed.on(() => {
-      throw new Error("a view");
-    });
-    host.changed.on(() => seen.push(host.state.kind));
-    const done = host.load(stored("a"));
-    await settle();
-    asked[0]?.finish();
-    await done;
-    expect([alive, seen]).toEqual([1, ["busy", "ready"]]);
-    expect(reportError).toHaveBeenCalledTimes(2);
-  });
-
   describe("while a model is ready", () => {
     const failing = (code: string) => async () => {
       throw Object.assign(new Error("no"), { code });
     };
     const address = { kind: "address" as const, url: "/models/b", name: "b", keep: true };
     const readyHost = async (store: object) => {
-      const host = makeHost(null, store as Partial<ModelStore>);
+      const host = makeHost(null, { list: async () => [], ...store } as Partial<ModelStore>);
       const done = host.load(stored("a"));
       await settle();
       asked[0]?.finish();
@@ -154,45 +155,111 @@ describe("the host of the model", () => {
       return host;
     };
 
-    test("another that cannot be fetched leaves it as it is", async () => {
+    test("another that can't be downloaded leaves it as it is", async () => {
       const host = await readyHost({ download: failing("source.status") });
       const { engine } = host;
       await host.load(address);
       expect([alive, asked.length, host.engine]).toEqual([1, 1, engine]);
-      expect(host.state).toMatchObject({ kind: "ready", label: "a", failure: { error: { code: "source.status" }, choice: address } });
+      expect({ state: host.state, failure: host.failure }).toMatchObject({ state: { kind: "ready", label: "a" }, failure: { error: { code: "source.status" }, choice: address } });
       host.dismiss();
-      expect(host.state).toMatchObject({ kind: "ready", label: "a" });
-      expect(host.state).not.toHaveProperty("failure");
+      expect([host.state.kind, host.failure]).toEqual(["ready", undefined]);
     });
 
-    test("stopping while another is fetched leaves it as it is", async () => {
+    test("stopping while another is downloaded leaves it as it is", async () => {
       const host = await readyHost({ download: failing("cancelled") });
       await host.load(address);
-      expect([alive, host.state]).toMatchObject([1, { kind: "ready", label: "a" }]);
-      expect(host.state).not.toHaveProperty("failure");
+      expect([alive, host.state, host.failure]).toMatchObject([1, { kind: "ready", label: "a" }, undefined]);
     });
 
-    test("another that turns out to be no model is deleted, and the old one comes back", async () => {
+    test.each(["model.unsupported", "format.unknown", "memory.too_large"])("another whose header gives %s is neither downloaded nor takes its place", async (code) => {
+      const download = vi.fn();
+      const host = await readyHost({ download });
+      const states: string[] = [];
+      effect(() => void states.push(host.state.kind));
+      refused = code;
+      await host.load(address);
+      expect([download.mock.calls, alive, states]).toEqual([[], 1, ["ready"]]);
+      expect(host.failure).toMatchObject({ error: { code, details: { file: "b" } }, choice: address });
+    });
+
+    test("a file that isn't a model changes nothing, and is named", async () => {
+      const host = await readyHost({});
+      const { engine } = host;
+      await host.load({ kind: "files", files: [new File(["%PDF-1.7"], "notes.pdf")], keep: true });
+      expect([host.engine, inspected, asked.length]).toEqual([engine, [], 1]);
+      expect(host.failure).toMatchObject({ error: { code: "gguf.not_gguf", details: { file: "notes.pdf" } } });
+    });
+
+    test("a page at the address of a model changes nothing, and is not downloaded", async () => {
+      vi.stubGlobal("fetch", async () => new Response("<!doctype html>"));
+      const download = vi.fn();
+      const host = await readyHost({ download });
+      await host.load(address);
+      expect([download.mock.calls, host.state.kind, host.failure?.error]).toMatchObject([[], "ready", { code: "gguf.not_gguf" }]);
+    });
+
+    test("a message during a check is answered by it", async () => {
+      let answer: (response: Response) => void = () => {};
+      const host = await readyHost({ list: async () => [] });
+      vi.stubGlobal("fetch", () => new Promise((resolve) => (answer = resolve)));
+      const loading = host.load(address);
+      await settle();
+      expect(host.checking).toEqual({ label: "b" });
+      expect(await host.ready()).toBe(host.engine);
+      answer(new Response("no", { status: 404 }));
+      await loading;
+      expect([host.checking, host.failure?.error]).toMatchObject([undefined, { code: "source.status", details: { status: 404 } }]);
+    });
+
+    test.each([["gguf.malformed", true], ["memory.too_large", false]] as const)("another that fails with %s while it is loaded makes room for it again", async (code, useless) => {
       const remove = vi.fn(async () => {});
       const host = await readyHost({ download: async () => ({ name: "b" }), delete: remove });
       const done = host.load(address);
       await settle();
       expect(alive).toBe(0);
-      asked[1]?.fail(Object.assign(new Error("a page"), { code: "gguf.not_gguf" }));
+      asked[1]?.fail(Object.assign(new Error("no"), { code }));
       await settle();
-      expect(remove).toHaveBeenCalledWith("b");
+      // A file that can never be used is not kept.
+      expect(remove.mock.calls).toEqual(useless ? [["b"]] : []);
       asked[2]?.finish();
       await done;
-      expect([alive, host.state]).toMatchObject([1, { kind: "ready", label: "a", failure: { error: { code: "gguf.not_gguf" } } }]);
+      expect([alive, host.state, host.failure]).toMatchObject([1, { kind: "ready", label: "a" }, { error: { code } }]);
+      expect(host.failure?.stored).toEqual(useless ? undefined : ["b"]);
     });
 
-    test("another that does not fit is told, and what would fit can be chosen", async () => {
-      const host = await readyHost({ download: async () => ({ name: "b" }) });
+    test("a context that doesn't fit leaves it with the old one", async () => {
+      const settings: { context: number | null } = { context: 512 };
+      const host = new ModelHost({} as ModelStore, { settings, setLastModel: () => {}, change: () => {} } as unknown as Preferences);
+      const first = host.load(stored("a"));
+      await settle();
+      asked[0]?.finish();
+      await first;
+      settings.context = 4096;
+      const second = host.load(stored("a"));
+      await settle();
+      asked[1]?.fail(Object.assign(new Error("no"), { code: "memory.too_large" }));
+      await settle();
+      expect(asked[2]?.options.context).toBe(512);
+      asked[2]?.finish();
+      await second;
+      expect({ state: host.state, failure: host.failure }).toMatchObject({ state: { kind: "ready", context: 512 }, failure: { error: { code: "memory.too_large" } } });
+    });
+
+    test("if it can't come back, the next message tries it again and not the bad file", async () => {
+      const host = await readyHost({ download: async () => ({ name: "b" }), delete: async () => {} });
       const done = host.load(address);
       await settle();
-      asked[1]?.fail(Object.assign(new Error("large"), { code: "memory.too_large" }));
+      asked[1]?.fail(Object.assign(new Error("no"), { code: "model.invalid" }));
+      await settle();
+      asked[2]?.fail(Object.assign(new Error("no"), { code: "memory.exhausted" }));
       await done;
-      expect([alive, asked.length, host.state]).toMatchObject([0, 2, { kind: "failed", label: "b", stored: ["b"] }]);
+      expect(host.state).toMatchObject({ kind: "failed", error: { code: "model.invalid" } });
+      expect(host.atHand).toEqual(stored("a"));
+      const ready = host.ready();
+      await settle();
+      asked[3]?.finish();
+      await ready;
+      expect(host.state).toMatchObject({ kind: "ready", label: "a" });
     });
 
     test("what replaces its file finds it free", async () => {
@@ -202,6 +269,7 @@ describe("the host of the model", () => {
           seen.push(alive);
           return { name: "a" };
         },
+        list: async () => [],
       });
       const done = host.load({ ...address, name: "a", replace: true });
       await settle();
@@ -211,12 +279,23 @@ describe("the host of the model", () => {
     });
   });
 
+  test("a stored model that can never be loaded is not loaded again for the next message", async () => {
+    const host = makeHost(null, {}, { lastModel: ["a"], usedModel: true });
+    const done = host.load(stored("a"));
+    await settle();
+    asked[0]?.fail(Object.assign(new Error("no"), { code: "storage.corrupt" }));
+    await done;
+    expect([host.state.kind, host.atHand]).toEqual(["failed", undefined]);
+    await expect(host.ready()).rejects.toMatchObject({ code: "storage.corrupt" });
+    expect(asked.length).toBe(1);
+  });
+
   test("progress never goes back", async () => {
     const host = makeHost();
     const done = host.load(stored("a"));
     await settle();
     const shares: number[] = [];
-    host.progressed.on(() => host.state.kind === "busy" && shares.push(host.state.share));
+    effect(() => void shares.push(host.progress.share));
     const report = (status: string, loaded: number, total: number) => asked[0]?.options.onProgress({ status, loaded, total });
     report("upload", 0, 100);
     report("upload", 80, 100);
@@ -238,7 +317,7 @@ describe("the host of the model", () => {
       }
       throw Object.assign(new Error("no network"), { code: "network.failed" });
     });
-    const host = makeHost(null, { download } as unknown as Partial<ModelStore>);
+    const host = makeHost(null, { download, list: async () => [] } as unknown as Partial<ModelStore>);
     const choice = { kind: "address" as const, url: "/models/a", name: "a", sha256: "00", keep: true };
     await host.load(choice);
     expect(host.state).toMatchObject({ kind: "failed", error: { code: "storage.exists" } });

@@ -1,3 +1,4 @@
+import { effect } from "@preact/signals";
 import type { EngineInfo } from "rullama";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { fullReport, shortReport, type Measured } from "../../src/device/report";
@@ -19,14 +20,31 @@ describe("the server that brought the page", () => {
     const fetch = vi.fn(async () => answers.shift() as Response);
     vi.stubGlobal("fetch", fetch);
     const server = new Server();
-    const seen = vi.fn();
-    server.changed.on(seen);
+    const seen: (number | undefined)[] = [];
+    effect(() => void seen.push(server.models?.length));
     await server.refresh();
-    expect([server.ours, seen.mock.calls.length]).toEqual([false, 0]);
+    expect([server.ours, seen]).toEqual([false, [undefined]]);
     await server.refresh();
     expect(fetch).toHaveBeenLastCalledWith("https://example.org/folder/api/models", expect.anything());
     expect(server.models).toEqual([{ name: "a", url: "https://example.org/models/a", bytes: 0 }]);
-    expect(seen).toHaveBeenCalledTimes(1);
+    expect(seen).toEqual([undefined, 1]);
+  });
+
+  test("asked twice, is known to those who waited for the first answer only with the second", async () => {
+    const answers: ((response: Response) => void)[] = [];
+    vi.stubGlobal("fetch", () => new Promise<Response>((resolve) => answers.push(resolve)));
+    const server = new Server();
+    const first = server.refresh();
+    const second = server.refresh();
+    answers[0]?.(json({ models: [] }));
+    let known: boolean | undefined;
+    void first.then(() => (known = server.ours));
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(known).toBe(undefined);
+    answers[1]?.(json({ models: [] }));
+    await second;
+    await first;
+    expect(known).toBe(true);
   });
 
   test("counts as none if it does not answer", async () => {
@@ -45,7 +63,7 @@ describe("the server that brought the page", () => {
   test("that refuses a text is quoted", async () => {
     vi.stubGlobal("fetch", async () => json({ error: { code: "request.too_large", message: "a text has at most 16384 bytes" } }, 413));
     const error = await new Server().log("benchmark", "x").catch((thrown: unknown) => thrown);
-    expect(explain(error)).toMatchObject({ title: "The server did not take it", text: "Its log said: a text has at most 16384 bytes." });
+    expect(explain(error)).toMatchObject({ title: "The server refused the report", text: "It said: a text has at most 16384 bytes." });
   });
 });
 
@@ -100,12 +118,11 @@ describe("reports of errors", () => {
     const log = vi.fn(async () => {});
     let answer: (agrees: boolean) => void = () => {};
     const ask = vi.fn(() => new Promise<boolean>((resolve) => (answer = resolve)));
-    const silent = { on: () => () => {} };
     const parts = {
       server: { ours, answered: Promise.resolve(), log },
       preferences: { settings, change },
-      host: { changed: silent },
-      chat: { finished: silent },
+      host: { state: { kind: "empty" }, failure: undefined },
+      chat: { finished: undefined },
     };
     reportErrors(parts as never, ask);
     const settle = () => new Promise((resolve) => setTimeout(resolve));

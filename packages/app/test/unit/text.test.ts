@@ -42,7 +42,7 @@ describe("numbers for people", () => {
     expect([now - hour, now - 20 * hour, now - 80 * hour, now - 1000 * hour].map((time) => age(time, now))).toEqual([
       "Today",
       "Yesterday",
-      "Last seven days",
+      "Last 7 days",
       "July 2026",
     ]);
   });
@@ -131,43 +131,47 @@ describe("what errors say", () => {
     ...["option.unknown", "option.out_of_range", "sample.not_finite", "source.status", "source.connection", "source.range_ignored"],
     ...["source.changed", "source.too_slow", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
     ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "source.content_range"],
+    ...["source.address", "source.offline", "source.timeout", "source.cors", "context.message"],
     ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid", "report.refused"],
   ];
 
   test.each(CODES)("%s has a sentence", (code) => {
     const { title, text } = explain({ code, message: "facts" });
-    expect(title).not.toBe("That did not work");
+    expect(title).not.toBe("Something went wrong");
     expect(text).toMatch(/[.?]$/);
   });
 
   test("details become advice", () => {
     const tight = explain({ code: "memory.too_large", message: "m", details: { largestContext: 8192 } });
     expect([tight.text.includes("8,192"), tight.step]).toEqual([true, "settings"]);
-    expect(explain({ code: "storage.quota", message: "m", details: { needed: 5e9, free: 2e9 } }).text).toContain("5.0 GB more are needed, and the browser grants 2.0 GB");
+    expect(explain({ code: "storage.quota", message: "m", details: { needed: 5e9, free: 2e9 } }).text).toContain("needs 5.0 GB more; the browser allows 2.0 GB");
   });
 
   test("what a server answered is told by its status", () => {
     const text = (status: number) => explain({ code: "source.status", message: "m", details: { status } }).text;
     expect([text(404), text(403), text(503), text(418)]).toEqual([
-      expect.stringContaining("no file at that address (404)"),
-      expect.stringContaining("permission (403)"),
-      expect.stringContaining("fault of its own (503)"),
+      expect.stringContaining("no file at that address (HTTP 404)"),
+      expect.stringContaining("sign in (HTTP 403)"),
+      expect.stringContaining("has a problem (HTTP 503)"),
       expect.stringContaining("418"),
     ]);
     expect([404, 500].map(text).join()).not.toContain("CORS");
-    expect(explain({ code: "gguf.not_gguf", message: "m" }).text).toContain("something else than a GGUF model");
+    expect(explain({ code: "gguf.not_gguf", message: "m", details: { file: "notes.pdf" } })).toMatchObject({
+      title: "This isn't a GGUF file",
+      text: expect.stringContaining("“notes.pdf”"),
+    });
   });
 
   test("a conversation that is too long is told in numbers", () => {
-    expect(explain({ code: "context.overflow", message: "m", details: { tokens: 1700, context: 512 } }).text).toContain("1,700 tokens, and the context holds 512");
-    expect(explain({ code: "context.overflow", message: "m" }).text).toMatch(/^It has as many/);
+    expect(explain({ code: "context.overflow", message: "m", details: { tokens: 1700, context: 512 } }).text).toContain("1,700 tokens; the context holds 512");
+    expect(explain({ code: "context.overflow", message: "m" }).text).toMatch(/^The chat has as many/);
   });
 
   test("unknown things are admitted, and no stack is shown", () => {
     const error = new Error("first\n    at somewhere (file.js:1:1)");
-    expect(explain(error)).toEqual({ ...explain(error), code: "unknown", title: "That did not work", detail: "first" });
+    expect(explain(error)).toEqual({ ...explain(error), code: "unknown", title: "Something went wrong", detail: "first" });
     expect(explain(undefined).code).toBe("unknown");
-    expect(explain({ code: "constructor", message: "x" }).title).toBe("That did not work");
+    expect(explain({ code: "constructor", message: "x" }).title).toBe("Something went wrong");
     expect(explain(new DOMException("x", "AbortError")).code).toBe("cancelled");
     expect(KNOWN_CODES.length).toBeGreaterThan(30);
   });
@@ -186,11 +190,11 @@ describe("settings", () => {
   test("what does not fit is told", () => {
     expect(["0,7", "9", "x", ""].map((typed) => correction(field("temperature"), typed))).toEqual([
       undefined,
-      "It can be from 0 to 2.",
-      "A number from 0 to 2, please.",
-      "A number from 0 to 2, please.",
+      "Must be from 0 to 2.",
+      "Enter a number from 0 to 2.",
+      "Enter a number from 0 to 2.",
     ]);
-    expect(["", "0", "-1", "2.5"].map((typed) => correction(field("maxTokens"), typed))).toEqual([undefined, undefined, undefined, "It can only be whole."]);
+    expect(["", "0", "-1", "2.5"].map((typed) => correction(field("maxTokens"), typed))).toEqual([undefined, undefined, undefined, "Must be a whole number."]);
   });
 
   test("what was stored is not trusted", () => {

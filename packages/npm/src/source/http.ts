@@ -1,36 +1,37 @@
 // A file on a server, read by HTTP Range requests.
 //
-// Downloads of gigabytes meet broken connections, so a read that breaks is continued where it stopped, after a pause that
-// doubles each time. What cannot be mended by trying again is said at once: a server that ignores ranges, a range other
-// than the one asked for, a file that changed. A server that sends a byte now and then is given up.
+// Connections break during downloads of gigabytes, so a read that breaks is continued where it stopped, after a pause that doubles
+// each time. Errors that a retry cannot fix are reported at once: a server that ignores ranges, a range other than the requested one,
+// a file that changed. A server that has never answered is given up within seconds, and one that sends only a few bytes a minute as well.
 
 import { RullamaError } from "../errors.js";
 import { bytesSource, checkRange } from "./memory.js";
+import { FIRST_ATTEMPTS, FIRST_SILENCE, unreachable } from "./reach.js";
 import type { ByteSource } from "./types.js";
 import { contentRange, count, discard, isPassing, isStrong, Pace, totalOf, Watch } from "./wire.js";
 
 export interface HttpOptions {
-  /** Ends what is under way. */
+  /** Cancels all requests. */
   signal?: AbortSignal;
-  /** Told how many bytes have arrived, each time some have. */
+  /** Called with the number of bytes of each chunk that arrives. */
   onBytes?: (count: number) => void;
-  /** Headers of every request, such as one that names who asks. */
+  /** Headers of every request, such as `Authorization`. */
   headers?: Record<string, string>;
-  /** What makes requests, for tests. */
+  /** Replaces `fetch` in tests. */
   fetch?: typeof fetch;
-  /** Milliseconds before the first attempt that follows a failure; each further pause is twice as long. */
+  /** Milliseconds before the first retry; each further pause is twice as long. */
   firstPause?: number;
-  /** A connection that is silent for so many milliseconds counts as broken. */
+  /** A connection without data for this many milliseconds counts as broken. */
   silence?: number;
-  /** The fewest bytes that must arrive in each window of a read. Pauses between its requests count, too. */
+  /** The minimum number of bytes in each window of a read. Pauses between its requests count, too. */
   leastBytes?: number;
-  /** Milliseconds of such a window. */
+  /** Length of a window in milliseconds. */
   window?: number;
-  /** The largest file that is read whole from a server that ignores ranges. */
+  /** The largest file that is read as a whole from a server that ignores ranges. */
   largestWhole?: number;
 }
 
-/** How often one read may break without any byte arriving in between before it is given up. */
+/** A read is given up after this many failures in a row without a byte in between. */
 const ATTEMPTS = 5;
 const FIRST_PAUSE = 250;
 const SILENCE = 30_000;
@@ -38,7 +39,7 @@ const LEAST_BYTES = 64 << 10;
 const WINDOW = 60_000;
 const LARGEST_WHOLE = 64 << 20;
 
-/** Asks the server for the first bytes, learns the length of the file from its answer, and reads ranges from then on. */
+/** Opens a file: requests its first bytes, takes its length from the response, and then reads ranges as they are needed. */
 export async function httpSource(url: string, options: HttpOptions = {}): Promise<ByteSource> {
   const server = new Server(url, options);
   const opened = await server.open();
@@ -56,7 +57,7 @@ export async function httpSource(url: string, options: HttpOptions = {}): Promis
   return source;
 }
 
-/** What a server says of a file's version. */
+/** The version of a file as the server states it. */
 interface Version {
   /** A strong tag: it changes with every byte. */
   strong?: string;
@@ -72,8 +73,8 @@ function versionOf(headers: Headers): Version {
 }
 
 /**
- * How two answers show that the file was replaced: by the best evidence that both have. Dates count only without strong tags, because
- * mirrors have their own dates. Weak tags count only where no answer has anything better.
+ * How two responses show that the file was replaced: by the best evidence that both have. Dates count only without strong tags, because
+ * mirrors have their own dates. Weak tags count only if no response has anything better.
  */
 function difference(first: Version | undefined, now: Version): string | undefined {
   const other = (what: string, before: string, after: string) => (before === after ? undefined : `its ${what} was ${before} and is now ${after}`);
@@ -86,16 +87,27 @@ function difference(first: Version | undefined, now: Version): string | undefine
   return first?.weak && now.weak && !first.modified && !now.modified ? other("ETag", first.weak, now.weak) : undefined;
 }
 
-/** What trying again may mend. */
+/** An error that a retry may fix. */
 class Passing extends Error {}
+
+/** No response at all. */
+class Unanswered extends Passing {
+  /** Whether the server stayed silent, so that a retry would take as long again. */
+  readonly silent: boolean;
+
+  constructor(message: string, silent: boolean) {
+    super(message);
+    this.silent = silent;
+  }
+}
 
 interface Opened {
   length: number;
-  /** All bytes, of a small file on a server that ignores ranges. */
+  /** The whole file, if it is small and its server ignores ranges. */
   whole?: Uint8Array;
 }
 
-/** Bytes that are being read, and how many of them have arrived. */
+/** A buffer that is being filled, and how many of its bytes have arrived. */
 interface Filling {
   readonly bytes: Uint8Array;
   done: number;
@@ -104,15 +116,17 @@ interface Filling {
 class Server {
   readonly #url: string;
   readonly #options: HttpOptions;
-  /** What the first answer said of the file's version. */
+  /** The version in the first response. */
   #version: Version | undefined;
+  /** Whether the server has answered any request. */
+  #answered = false;
 
   constructor(url: string, options: HttpOptions) {
     this.#url = url;
     this.#options = options;
   }
 
-  /** The file's length; the file itself where a part of it cannot be had and it is small. */
+  /** The file's length; also the whole file if it is small and its server ignores ranges. */
   async open(): Promise<Opened> {
     const retries = new Retries(this.#url, this.#options);
     for (;;) {
@@ -120,7 +134,7 @@ class Server {
       try {
         return await this.#openOnce(watch);
       } catch (error) {
-        await retries.pause(error);
+        await retries.pause(error, this.#answered);
       } finally {
         watch.stop();
       }
@@ -128,7 +142,7 @@ class Server {
   }
 
   async #openOnce(watch: Watch): Promise<Opened> {
-    // Two bytes: some servers take a range that ends at 0 for one without an end.
+    // Two bytes: some servers treat a range that ends at 0 as one without an end.
     const response = await this.#request("GET", watch, { range: "bytes=0-1" });
     if (response.status === 200) {
       return this.#whole(response, watch);
@@ -147,7 +161,7 @@ class Server {
     return { length: total };
   }
 
-  /** The length as a server tells it that hides `Content-Range` from pages of other origins. */
+  /** The length from a HEAD request, for a server that does not expose `Content-Range` to other origins. */
   async #head(watch: Watch): Promise<number | undefined> {
     const response = await this.#request("HEAD", watch);
     return response.ok ? count(response.headers.get("content-length")) : undefined;
@@ -159,7 +173,7 @@ class Server {
     const ignored = () =>
       new RullamaError(
         "source.range_ignored",
-        `\`${this.#url}\` ignores Range requests: it answered 200 instead of 206, and the file is too large to be read whole`,
+        `The server of \`${this.#url}\` does not support Range requests (it answered 200 instead of 206), and the file is too large to be read as a whole.`,
       );
     if (announced !== undefined && announced > limit) {
       await discard(response);
@@ -174,9 +188,9 @@ class Server {
         throw ignored();
       }
     }
-    // Fewer bytes than announced are a broken connection; more can be a compressed answer, which is whole.
+    // Fewer bytes than announced mean a broken connection. More can be a compressed response, which is complete.
     if (announced !== undefined && length < announced) {
-      throw new Passing(`the answer ended after ${length} of ${announced} bytes`);
+      throw new Passing(`the response ended after ${length} of ${announced} bytes`);
     }
     const whole = new Uint8Array(length);
     let at = 0;
@@ -187,7 +201,7 @@ class Server {
     return { length, whole };
   }
 
-  /** Exactly the bytes asked for. */
+  /** Reads exactly these bytes. */
   async read(offset: number, length: number, total: number): Promise<Uint8Array> {
     const filling: Filling = { bytes: new Uint8Array(length), done: 0 };
     let retries = new Retries(this.#url, this.#options);
@@ -201,7 +215,7 @@ class Server {
         if (progress) {
           retries = new Retries(this.#url, this.#options);
         }
-        await retries.pause(error);
+        await retries.pause(error, this.#answered);
         if (!progress) {
           pace.start();
         }
@@ -210,7 +224,7 @@ class Server {
     return filling.bytes;
   }
 
-  /** Fills in what one answer brings; of one that breaks off, as much as arrived. */
+  /** Fills the buffer with the bytes of one response, or with those that arrive before it breaks. */
   async #readInto(filling: Filling, offset: number, total: number, pace: Pace): Promise<void> {
     const { bytes, done } = filling;
     const first = offset + done;
@@ -221,7 +235,7 @@ class Server {
       const expected = `bytes ${first}-${last}/${total}`;
       if (response.status === 200) {
         await discard(response);
-        const message = `\`${this.#url}\` ignores Range requests: it answered 200 instead of 206`;
+        const message = `The server of \`${this.#url}\` does not support Range requests (it answered 200 instead of 206).`;
         throw new RullamaError("source.range_ignored", message);
       }
       const range = contentRange(response.headers);
@@ -235,7 +249,7 @@ class Server {
         await discard(response);
         throw this.#changed(other);
       }
-      // A server may send less than was asked for, never something else.
+      // A server may send less than was requested, but not other bytes.
       const wrong = range && (range.first !== first || range.last === undefined || range.last > last);
       if (response.status !== 206 || wrong) {
         throw this.#wrongRange(response, expected);
@@ -248,14 +262,14 @@ class Server {
         filling.done += chunk.byteLength;
       }
       if (filling.done === done) {
-        throw new Passing("the answer was empty");
+        throw new Passing("the response was empty");
       }
     } finally {
       watch.stop();
     }
   }
 
-  /** Sends one request and sorts the answer: usable, worth trying again, or final. */
+  /** Sends one request. Throws `Passing` if a retry may help, and a final error otherwise. */
   async #request(method: string, watch: Watch, headers: Record<string, string> = {}): Promise<Response> {
     const send = this.#options.fetch ?? fetch;
     let response: Response;
@@ -264,16 +278,14 @@ class Server {
         method,
         headers: { ...this.#options.headers, ...headers },
         signal: watch.signal,
-        // A browser would keep gigabytes that are read once.
+        // The browser's cache would keep gigabytes that are read once.
         cache: "no-store",
       });
     } catch (error) {
       const broken = this.#broken(error);
-      // Browsers tell pages no more than this, so that they cannot look around.
-      throw broken instanceof Passing && this.#isElsewhere
-        ? new Passing(`${broken.message}; it is down, or does not let pages of other origins read its files (CORS)`)
-        : broken;
+      throw broken instanceof Passing ? new Unanswered(broken.message, watch.silent !== undefined) : broken;
     }
+    this.#answered = true;
     if (isPassing(response.status)) {
       await discard(response);
       throw new Passing(`HTTP status ${response.status}`);
@@ -281,7 +293,7 @@ class Server {
     if (!response.ok && response.status !== 416) {
       await discard(response);
       const { status } = response;
-      throw new RullamaError("source.status", `\`${this.#url}\` answered with HTTP status ${status}`, { details: { status } });
+      throw new RullamaError("source.status", statusMessage(this.#url, status), { details: { status } });
     }
     return response;
   }
@@ -305,18 +317,18 @@ class Server {
         this.#check(pace.add(value.byteLength));
       }
     } catch (error) {
-      // A server could send one byte before each failure, and be asked again forever.
+      // Otherwise a server that sends one byte before each failure would be retried forever.
       if (some) {
         this.#check(pace.add(0));
       }
       throw this.#broken(error);
     } finally {
-      // Nothing is lost when there is nothing left to cancel.
+      // A reader that is already closed cannot be cancelled, which is fine.
       await reader.cancel().catch(() => {});
     }
   }
 
-  /** A connection that failed, unless somebody wanted it to end. */
+  /** The error of a broken connection, or of a cancelled one. */
   #broken(error: unknown): Error {
     if (error instanceof RullamaError || error instanceof Passing) {
       return error;
@@ -327,40 +339,35 @@ class Server {
     return new Passing(error instanceof Error ? error.message : String(error));
   }
 
-  /** Whether the file is of another origin than the page. */
-  get #isElsewhere(): boolean {
-    const here = (globalThis as { location?: { origin: string } }).location?.origin;
-    return here !== undefined && here !== "null" && new URL(this.#url, here).origin !== here;
-  }
-
   #pace(): Pace {
     const { leastBytes = LEAST_BYTES, window = WINDOW, silence = SILENCE } = this.#options;
     return new Pace(leastBytes, window, silence);
   }
 
-  /** Gives up on a server that was found to be too slow. */
+  /** Throws if the server was found to be too slow. */
   #check(slow: string | undefined): void {
     if (slow) {
-      throw new RullamaError("source.too_slow", `\`${this.#url}\` is too slow: ${slow}`);
+      throw new RullamaError("source.too_slow", `The server of \`${this.#url}\` is too slow: ${slow}.`);
     }
   }
 
   #watch(): Watch {
-    return new Watch(this.#options.silence ?? SILENCE, this.#options.signal);
+    const { silence = SILENCE, signal } = this.#options;
+    return new Watch(this.#answered ? silence : Math.min(silence, FIRST_SILENCE), signal);
   }
 
   #changed(how: string): RullamaError {
-    return new RullamaError("source.changed", `\`${this.#url}\` changed while it was read: ${how}`);
+    return new RullamaError("source.changed", `\`${this.#url}\` changed while it was being read: ${how}.`);
   }
 
   #wrongRange(response: Response, expected: string): RullamaError {
     const found = response.headers.get("content-range") ?? "";
-    const message = `\`${this.#url}\` sent Content-Range \`${found}\`; \`${expected}\` was expected`;
+    const message = `The server of \`${this.#url}\` sent Content-Range \`${found}\` instead of \`${expected}\`.`;
     return new RullamaError("source.content_range", message);
   }
 }
 
-/** Counts the failures of one read and waits between them. */
+/** Counts the failures of one read, waits between them, and gives up in the end. */
 class Retries {
   readonly #url: string;
   readonly #options: HttpOptions;
@@ -371,17 +378,20 @@ class Retries {
     this.#options = options;
   }
 
-  /** Waits before the next attempt, or throws what there is no mending. */
-  async pause(error: unknown): Promise<void> {
+  /** Waits before the next attempt, or throws if there is none. `answered` is whether the server has ever answered. */
+  async pause(error: unknown, answered: boolean): Promise<void> {
     if (!(error instanceof Passing)) {
       throw error;
     }
     this.#attempts += 1;
+    const { signal, firstPause = FIRST_PAUSE, fetch: send } = this.#options;
+    if (error instanceof Unanswered && !answered && (error.silent || this.#attempts >= FIRST_ATTEMPTS)) {
+      throw new RullamaError("source.connection", await unreachable(this.#url, error.message, send));
+    }
     if (this.#attempts === ATTEMPTS) {
-      const message = `\`${this.#url}\` could not be read in ${ATTEMPTS} attempts: ${error.message}`;
+      const message = `\`${this.#url}\` could not be read in ${ATTEMPTS} attempts: ${error.message}.`;
       throw new RullamaError("source.connection", message);
     }
-    const { signal, firstPause = FIRST_PAUSE } = this.#options;
     await new Promise<void>((resolve) => {
       const end = () => {
         clearTimeout(timer);
@@ -395,4 +405,16 @@ class Retries {
       throw RullamaError.cancelled(signal.reason);
     }
   }
+}
+
+/** What an HTTP status means for someone who wants to load a model. */
+export function statusMessage(url: string, status: number): string {
+  const meaning: Record<number, string> = {
+    401: "the file needs a login or a token",
+    403: "access to the file is not allowed",
+    404: "there is no such file",
+    410: "there is no such file any more",
+  };
+  const why = meaning[status] ? `: ${meaning[status]}` : "";
+  return `The server answered \`${url}\` with HTTP status ${status}${why}.`;
 }

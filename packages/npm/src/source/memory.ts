@@ -1,19 +1,19 @@
-// Bytes that are in memory already, or in a file that somebody chose.
+// Bytes in memory, or in a file that the user chose.
 
 import { RullamaError } from "../errors.js";
 import type { ByteSource } from "./types.js";
 
-/** Refuses a range that the source does not have. */
+/** Refuses a range outside the source. */
 export function checkRange(source: { name: string; length: number }, offset: number, length: number): void {
   if (!(offset >= 0 && length >= 0 && offset + length <= source.length)) {
     throw new RullamaError(
       "source.out_of_range",
-      `bytes ${offset}..${offset + length} were asked for; \`${source.name}\` has ${source.length}`,
+      `Bytes ${offset} to ${offset + length} were requested, but \`${source.name}\` has ${source.length} bytes.`,
     );
   }
 }
 
-/** Bytes as a source. They are not copied. */
+/** Bytes as a source, without a copy. */
 export function bytesSource(bytes: Uint8Array, name = "memory"): ByteSource {
   const source: ByteSource = {
     name,
@@ -26,7 +26,7 @@ export function bytesSource(bytes: Uint8Array, name = "memory"): ByteSource {
   return source;
 }
 
-/** A file or blob as a source: only what is read is in memory. */
+/** A file or blob as a source. Only the ranges that are read are in memory. */
 export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
   const source: ByteSource = {
     name,
@@ -37,8 +37,8 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
       try {
         buffer = await blob.slice(offset, offset + length).arrayBuffer();
       } catch (cause) {
-        // The file changed or went away since it was chosen.
-        throw new RullamaError("source.io", `\`${name}\` cannot be read: ${String(cause)}`, { cause });
+        // The file was changed or deleted after it was chosen.
+        throw new RullamaError("source.io", `\`${name}\` cannot be read: ${String(cause)}. It may have been changed or moved; choose it again.`, { cause });
       }
       return new Uint8Array(buffer);
     },
@@ -46,7 +46,7 @@ export function blobSource(blob: Blob, name = nameOf(blob)): ByteSource {
   return source;
 }
 
-/** What messages call a blob. */
+/** The name of a blob in messages. */
 export function nameOf(blob: Blob): string {
   return "name" in blob && typeof blob.name === "string" ? blob.name : "blob";
 }

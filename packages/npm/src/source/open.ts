@@ -1,16 +1,18 @@
-// Sources out of what a caller names: on the page into a form that can be sent, on the engine's side into readers.
+// The model that a caller names: described on the page in a form that can be posted, opened on the engine's side as readers.
 
 import { RullamaError } from "../errors.js";
 import type { SentSource } from "../protocol.js";
 import type { CustomSource, FileSource, ModelSource, StoreOptions } from "../types.js";
 import { ModelStore } from "../store/open.js";
 import type { OnProgress } from "../store/progress.js";
+import type { StoredModel } from "../store/types.js";
+import { absolute, fileName, splitUrls } from "./addresses.js";
 import { httpSource } from "./http.js";
 import { blobSource, bytesSource, nameOf } from "./memory.js";
 import { opfsSource } from "./opfs.js";
 import type { ByteSource } from "./types.js";
 
-/** The files of a model in a form that can be sent; `addReader` takes what has to stay here. */
+/** The files of a model in a form that can be posted. `addReader` keeps a reader on this side and gives its number. */
 export function describe(model: ModelSource, addReader: (reader: CustomSource) => number): SentSource[] {
   const files = Array.isArray(model) ? (model as readonly FileSource[]) : [model as FileSource];
   const first = files[0];
@@ -47,39 +49,18 @@ function describeFile(file: FileSource, addReader: (reader: CustomSource) => num
   }
   throw new RullamaError(
     "option.wrong_type",
-    "the model is no address, Blob, bytes, { stored }, { opfs } or { length, read }; one of these is needed",
+    "A model must be a URL, File, Blob, ArrayBuffer, Uint8Array, { stored }, { opfs } or { length, read }, or a list of these.",
   );
 }
 
-/** An address that means the same to a worker, whose own may be another. */
-export function absolute(url: string | URL): string {
-  try {
-    return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
-  } catch (cause) {
-    throw new RullamaError("option.wrong_type", `\`${String(url)}\` is not an address`, { cause });
-  }
-}
-
-/** Where the wasm file is, or the module, in a form that can be sent. */
+/** The URL of the wasm file, or the compiled module, in a form that can be posted. */
 export function sentWasm(wasm: string | URL | WebAssembly.Module): string | WebAssembly.Module {
   return wasm instanceof WebAssembly.Module ? wasm : absolute(wasm);
 }
 
-/** The addresses of all parts of a split model, by that of any of them; else the address alone. */
-export function splitUrls(url: string): string[] {
-  const found = /-(\d{5})-of-(\d{5})\.gguf(?=$|[?#])/.exec(url);
-  const count = Number(found?.[2]);
-  if (!found || count < 1) {
-    return [url];
-  }
-  const part = (index: number) => `-${String(index + 1).padStart(5, "0")}-of-${found[2]}.gguf`;
-  const [before, after] = [url.slice(0, found.index), url.slice(found.index + found[0].length)];
-  return Array.from({ length: count }, (_, index) => before + part(index) + after);
-}
-
 const STORE_OPTIONS = ["name", "replace", "sha256"];
 
-/** The option `store` in a form that can be sent; undefined where nothing is kept. */
+/** The option `store` in a form that can be posted; undefined if nothing is to be stored. */
 export function describeStore(store: boolean | StoreOptions | undefined, sources: readonly SentSource[]): StoreOptions | undefined {
   if (!store) {
     return undefined;
@@ -88,15 +69,15 @@ export function describeStore(store: boolean | StoreOptions | undefined, sources
     return {};
   }
   if (typeof store !== "object") {
-    throw new RullamaError("option.wrong_type", `\`store\` is \`${String(store)}\`; true, false or an object was expected`);
+    throw new RullamaError("option.wrong_type", `Option \`store\` is \`${String(store)}\`. It must be true, false or an object.`);
   }
   const unknown = Object.keys(store).find((name) => !STORE_OPTIONS.includes(name));
   if (unknown) {
-    throw new RullamaError("option.unknown", `option \`store.${unknown}\` does not exist`);
+    throw new RullamaError("option.unknown", `Option \`store.${unknown}\` does not exist.`);
   }
   const { name, sha256, replace } = store;
   if (sources.length > 1 && (name ?? sha256) !== undefined) {
-    const message = `\`store.name\` and \`store.sha256\` describe one file; the model has ${sources.length}`;
+    const message = `Options \`store.name\` and \`store.sha256\` are for a model of one file. This model has ${sources.length}.`;
     throw new RullamaError("option.wrong_type", message);
   }
   return {
@@ -109,13 +90,13 @@ export function describeStore(store: boolean | StoreOptions | undefined, sources
 export interface OpenOptions {
   signal: AbortSignal;
   headers?: Record<string, string> | undefined;
-  /** Keeps what addresses name in the browser. */
+  /** Stores files from URLs in the browser. */
   store?: StoreOptions | undefined;
-  /** Told how many bytes of a file that is kept have been checked. */
+  /** Called with the number of bytes of a stored file that have been read and verified. */
   onVerify: (file: string, loaded: number, total: number) => void;
-  /** Told how many bytes of a file have come over the network. */
+  /** Called with the number of bytes of a file that have been received. */
   onDownload: (file: string, loaded: number, total: number) => void;
-  /** Asks the page's reader of this number for a range. */
+  /** Reads a range with the reader of this number on the page. */
   readPage: (reader: number, offset: number, length: number) => Promise<Uint8Array>;
 }
 
@@ -139,12 +120,26 @@ export async function open(sent: SentSource, options: OpenOptions): Promise<Byte
   }
 }
 
+/** Opens a file on a server, without a copy of the whole where the server does not support Range requests. */
+export function openRemote(url: string, { signal, headers }: OpenOptions): Promise<ByteSource> {
+  return httpSource(url, { signal, largestWhole: 0, ...(headers ? { headers } : {}) });
+}
+
+/** Whether a complete copy of a file is in the store, so that no request is needed to open it. */
+export function isStored(url: string, { name, sha256, replace }: StoreOptions): Promise<boolean> {
+  if (replace) {
+    return Promise.resolve(false);
+  }
+  const isSame = (model: StoredModel) => (name === undefined || model.name === name) && (sha256 === undefined ? model.url === url : model.sha256 === sha256);
+  return withStore(async (store) => (await store.list()).some((model) => model.complete && isSame(model)));
+}
+
 async function openUrl(url: string, { signal, headers, onDownload }: OpenOptions): Promise<ByteSource> {
   let loaded = 0;
   let total = 0;
   const onBytes = (count: number) => {
     loaded += count;
-    // Before the length is known nobody could say how far it is; what is read twice is not more than the file.
+    // There is no progress before the length is known. Some ranges are read twice, so the sum can exceed the length.
     if (total > 0) {
       onDownload(fileName(url), Math.min(loaded, total), total);
     }
@@ -154,7 +149,7 @@ async function openUrl(url: string, { signal, headers, onDownload }: OpenOptions
   return source;
 }
 
-/** Opens what an address names from the browser's store, downloaded first if it is not there. */
+/** Opens a file of the store; downloads it first if it is not there. */
 async function openStored(url: string, kept: StoreOptions, options: OpenOptions): Promise<ByteSource> {
   const { signal, headers } = options;
   const progress = storeProgress(options);
@@ -171,7 +166,7 @@ function storeProgress({ onDownload, onVerify }: OpenOptions): { onProgress: OnP
   };
 }
 
-/** Does something with the store. What it opened stays open. */
+/** Runs `work` with the store. The sources that it opens stay open. */
 async function withStore<T>(work: (store: ModelStore) => Promise<T>): Promise<T> {
   const store = await ModelStore.open();
   try {
@@ -179,10 +174,4 @@ async function withStore<T>(work: (store: ModelStore) => Promise<T>): Promise<T>
   } finally {
     store.close();
   }
-}
-
-/** The last part of an address, or of a path. */
-export function fileName(name: string): string {
-  const path = name.split(/[?#]/)[0] ?? name;
-  return path.split("/").filter(Boolean).pop() ?? name;
 }

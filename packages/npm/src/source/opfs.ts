@@ -1,14 +1,14 @@
 // A file in the browser's own storage (the origin private file system).
 //
-// In a dedicated worker it is read through a synchronous access handle where several may be open at once, which costs no
-// promise per read; elsewhere it is read as a blob.
+// In a dedicated worker it is read through a synchronous access handle, if several may be open at once; that avoids a promise per read.
+// Elsewhere it is read as a blob.
 
 import { RullamaError } from "../errors.js";
 import type { FileReading } from "../store/files.js";
 import { checkRange } from "./memory.js";
 import type { ByteSource } from "./types.js";
 
-/** The part of a synchronous access handle that reading needs. Early browsers promise what others give. */
+/** The part of a synchronous access handle that reading needs. In early browsers its methods return promises. */
 interface SyncHandle {
   getSize(): number | Promise<number>;
   read(buffer: Uint8Array, options: { at: number }): number | Promise<number>;
@@ -32,7 +32,7 @@ export async function opfsSource(path: string): Promise<ByteSource> {
       const bytes = await readable(path, () => file.read(offset, length));
       if (bytes.length !== length) {
         const found = offset + bytes.length;
-        throw new RullamaError("source.truncated", `\`${path}\` ended at byte ${found}; ${source.length} were expected`);
+        throw new RullamaError("source.truncated", `\`${path}\` ends at byte ${found} instead of ${source.length}.`);
       }
       return bytes;
     },
@@ -41,19 +41,19 @@ export async function opfsSource(path: string): Promise<ByteSource> {
   return source;
 }
 
-/** Opens a file for reading, next to any number of other readers. Reads beyond its end give what there is. */
+/** Opens a file for reading, next to any number of other readers. A read past the end gives fewer bytes. */
 export async function openReading(handle: FileHandle): Promise<FileReading> {
   if (sharesReading() && handle.createSyncAccessHandle) {
     try {
       return await readHandle(await handle.createSyncAccessHandle({ mode: "read-only" }));
     } catch {
-      // Somebody else holds the file; as a blob it can be read all the same.
+      // Another handle locks the file; it can still be read as a blob.
     }
   }
   return readBlob(await handle.getFile());
 }
 
-/** Whether several synchronous handles may read one file. To ask for that and be ignored would lock others out. */
+/** Whether several synchronous handles may read one file. A browser that ignores the mode would lock other readers out. */
 function sharesReading(): boolean {
   const type = (globalThis as { FileSystemSyncAccessHandle?: { prototype: object } }).FileSystemSyncAccessHandle;
   return type !== undefined && "mode" in type.prototype;
@@ -106,6 +106,6 @@ async function readable<T>(path: string, work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new RullamaError("source.io", `\`${path}\` cannot be read in the browser's storage: ${reason}`, { cause });
+    throw new RullamaError("source.io", `\`${path}\` cannot be read from the browser's storage: ${reason}`, { cause });
   }
 }

@@ -1,19 +1,19 @@
-// What both readers of servers share: the one that reads ranges as they are needed, and the one that fills the store.
+// HTTP details that two readers share: the one that reads ranges as they are needed, and the one that downloads into the store.
 
-/** The range that an answer brings, and the length of the whole file, as far as it says. */
+/** The range of a response and the length of the whole file, as far as the header states them. */
 export interface ContentRange {
   first?: number | undefined;
   last?: number | undefined;
   total?: number | undefined;
 }
 
-/** Reads `bytes 0-99/1234`; a star may stand for the range or for the total. */
+/** Parses `bytes 0-99/1234`. The range or the total may be `*`. */
 export function contentRange(headers: Headers): ContentRange | undefined {
   const found = /^bytes\s+(?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(headers.get("content-range")?.trim() ?? "");
   return found ? { first: count(found[1]), last: count(found[2]), total: count(found[3]) } : undefined;
 }
 
-/** The length of the whole file, by `Content-Range` or by the header that stands in where other origins do not see that. */
+/** The length of the whole file, from `Content-Range`, or from `X-Total-Size` where `Content-Range` is hidden from other origins. */
 export function totalOf(headers: Headers): number | undefined {
   return contentRange(headers)?.total ?? count(headers.get("x-total-size"));
 }
@@ -22,7 +22,7 @@ export function count(text: string | null | undefined): number | undefined {
   return text && /^\d+$/.test(text.trim()) ? Number(text) : undefined;
 }
 
-/** What changes when the file does: its ETag if that is strong, else its date, else a weak ETag. */
+/** A value that changes when the file changes: a strong ETag, otherwise the date, otherwise a weak ETag. */
 export function validatorOf(headers: Headers): string | undefined {
   const etag = headers.get("etag") ?? undefined;
   return etag !== undefined && isStrong(etag) ? etag : (headers.get("last-modified") ?? etag);
@@ -32,12 +32,12 @@ export function isStrong(validator: string): boolean {
   return !validator.startsWith("W/");
 }
 
-/** Whether a server with this status asks to be tried again. */
+/** Whether a status means that a retry may succeed. */
 export function isPassing(status: number): boolean {
   return status >= 500 || [408, 425, 429].includes(status);
 }
 
-/** Reads no more of an answer. Whether it came through does not matter then. */
+/** Drops the rest of a response. An error while doing so does not matter. */
 export async function discard(response: { body: ReadableStream<Uint8Array> | null }): Promise<void> {
   await response.body?.cancel().catch(() => {});
 }
@@ -86,11 +86,11 @@ export class Pace {
     const [spent, arrived] = [this.#spent, this.#bytes];
     [this.#spent, this.#bytes] = [0, 0];
     const seconds = Math.round(spent / 1000);
-    return arrived < this.#least ? `it sent ${arrived} bytes in ${seconds} seconds; at least ${this.#least} were expected` : undefined;
+    return arrived < this.#least ? `it sent ${arrived} bytes in ${seconds} seconds, and at least ${this.#least} are required` : undefined;
   }
 }
 
-/** Ends a request that has been silent for too long, from its first moment on, or that nobody wants any more. */
+/** Aborts a request that has been silent for too long, counted from its start, or that the caller cancels. */
 export class Watch {
   readonly #controller = new AbortController();
   readonly #silence: number;
@@ -113,7 +113,7 @@ export class Watch {
     return this.#controller.signal;
   }
 
-  /** What to say of a request that was ended for its silence. */
+  /** The error of a request that was aborted because it was silent. */
   get silent(): Error | undefined {
     return this.#silent;
   }
@@ -121,7 +121,7 @@ export class Watch {
   alive(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.#silent = new Error(`nothing came for ${this.#silence / 1000} s`);
+      this.#silent = new Error(`no data arrived for ${this.#silence / 1000} s`);
       this.#controller.abort(this.#silent);
     }, this.#silence);
   }
@@ -131,13 +131,13 @@ export class Watch {
     this.#outer?.removeEventListener("abort", this.#end);
   }
 
-  /** Ends the request, too, if anything of it is left. */
+  /** Stops watching, and aborts the request if it is still running. */
   end(): void {
     this.stop();
     this.#controller.abort();
   }
 
-  /** What `work` gives, unless the request is ended first: some work does not notice. */
+  /** Waits for `work`, or for the request to be aborted, which some work does not notice. */
   async race<T>(work: Promise<T>): Promise<T> {
     const { signal } = this;
     let ended = () => {};

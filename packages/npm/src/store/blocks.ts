@@ -95,7 +95,7 @@ export function joined(ranges: readonly ByteRange[], most: number): ByteRange[] 
 export function corrupt(name: string, damaged: ByteRange[]): StoreError {
   const shown = damaged.slice(0, 4).map(rangeText).join(", ");
   const more = damaged.length > 4 ? ` and ${damaged.length - 4} more` : "";
-  return new StoreError("storage.corrupt", `\`${name}\` is damaged on disk in ${shown}${more}`, { file: name, damaged });
+  return new StoreError("storage.corrupt", `\`${name}\` is damaged on disk: ${shown}${more}. Repair it with \`verify(name, { repair: true })\`, or store it again.`, { file: name, damaged });
 }
 
 export function rangeText({ offset, length }: ByteRange): string {

@@ -1,5 +1,5 @@
-// Errors of the store. Codes are stable; details carry the numbers of the message for programs that
-// want to act on them, and both survive the trip out of a worker (structured clone drops classes).
+// Errors of the store. Codes stay the same between versions, and details carry the facts of the message for programs. Both are
+// posted out of a worker as plain values, because structured clone drops classes.
 
 import { RullamaError, type ErrorDetails } from "../errors.js";
 
@@ -18,25 +18,28 @@ export type StoreErrorCode =
   | "source.range_ignored"
   | "source.status"
   | "source.too_slow"
+  | "option.unknown"
+  | "option.out_of_range"
   | "option.wrong_type"
+  | "gguf.not_gguf"
   | "internal"
   | "cancelled";
 
-/** Bytes `offset` up to, but without, `offset + length`. */
+/** Bytes from `offset` up to, but not including, `offset + length`. */
 export interface ByteRange { offset: number; length: number }
 
 export interface StoreErrorDetails extends ErrorDetails {
-  /** Name of the model file concerned. */
+  /** The name of the model file. */
   file?: string;
   /** `storage.quota`: bytes still to be written. */
   needed?: number;
-  /** `storage.quota`: bytes the browser still grants, where it says. */
+  /** `storage.quota`: bytes that the browser still allows, if it says. */
   free?: number;
-  /** `storage.quota` while a file is replaced: bytes of the one that is kept until the other is whole. */
+  /** `storage.quota` while a file is replaced: size of the old file, which is kept until the new one is complete. */
   kept?: number;
-  /** `storage.corrupt`: which bytes differ from what was stored. */
+  /** `storage.corrupt`: the ranges that differ from what was stored. */
   damaged?: ByteRange[];
-  /** `source.status`: the status that the server answered with. */
+  /** `source.status`: the HTTP status of the response. */
   status?: number;
 }
 
@@ -53,16 +56,16 @@ export function hasCode(error: unknown, code: StoreErrorCode): boolean {
 }
 
 export function cancelled(what: string): StoreError {
-  return new StoreError("cancelled", `${what} was cancelled`);
+  return new StoreError("cancelled", `${what} was cancelled.`);
 }
 
-/** No room for `needed` more bytes of a model; `kept` are those of the file that it is to replace. */
+/** The error for too little space: `needed` more bytes do not fit. `kept` is the size of the file that is being replaced. */
 export function quota(file: string, needed: number, free: number | undefined, { kept, cause }: { kept?: number; cause?: unknown } = {}): StoreError {
-  const grants = free === undefined ? "the browser grants no more" : `the browser grants ${bytesText(free)} (${free} bytes)`;
-  const beside = kept === undefined ? "" : `; the stored file, which it is to replace, has ${bytesText(kept)} and is kept until then: delete it first`;
+  const grants = free === undefined ? "the browser allows no more" : `the browser allows ${bytesText(free)} (${free} bytes)`;
+  const beside = kept === undefined ? "" : ` The file that it replaces takes ${bytesText(kept)} and is kept until the new one is complete; delete it first to make room.`;
   return new StoreError(
     "storage.quota",
-    `\`${file}\` needs ${bytesText(needed)} (${needed} bytes) more; ${grants}${beside}`,
+    `There is not enough space: \`${file}\` needs ${bytesText(needed)} (${needed} bytes) more, and ${grants}.${beside}`,
     { file, needed, ...(free === undefined ? {} : { free }), ...(kept === undefined ? {} : { kept }) },
     { cause },
   );

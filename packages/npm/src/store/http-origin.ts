@@ -1,18 +1,21 @@
-// A file on a server, asked for with Range so that a broken download goes on at the byte where it stopped.
+// A file on a server, requested with Range so that a broken download continues at the byte where it stopped.
 //
-// Three rules of browsers shape the requests. `Range` alone needs no preflight, `If-Range` does, and many servers
-// of models do not answer one: it is sent to our own origin only, and the answer's validator is compared in any
-// case. A request with `Range` is never compressed, so sizes mean what they say: the first request has one too.
-// Of another origin's headers only some are visible; where Content-Range is not, Content-Length gives the size.
+// Three rules of browsers shape the requests. `Range` needs no CORS preflight but `If-Range` does, and many model servers do not answer
+// preflights: so `If-Range` is sent only to the page's own origin, and the validator of each response is compared in any case. A response
+// to `Range` is never compressed, so its sizes are exact: the first request has a Range too. Some headers of other origins are hidden:
+// without Content-Range, Content-Length gives the size.
 
+import { statusMessage } from "../source/http.js";
 import { contentRange, count, discard, isPassing, isStrong, totalOf, validatorOf } from "../source/wire.js";
 import { StoreError, cancelled } from "./error.js";
 import type { Origin, OriginReply } from "./origin.js";
 import { isDigest } from "./record.js";
 
-/** The connection broke or the server was busy: worth another try, after `wait` milliseconds if it said so. */
+/** The connection broke or the server was busy. A retry may help, after `wait` milliseconds if the server says so. */
 export class Interrupted extends StoreError {
   readonly wait: number | undefined;
+  /** The server did not answer at all. */
+  unanswered = false;
 
   constructor(message: string, details: { status?: number } = {}, wait?: number, options?: ErrorOptions) {
     super(details.status === undefined ? "source.connection" : "source.status", message, details, options);
@@ -44,19 +47,21 @@ export class HttpOrigin implements Origin {
     const send = this.#options.fetch ?? globalThis.fetch;
     let response: Response;
     try {
-      // no-store: the file goes to the store, a second copy in the HTTP cache would only take room.
+      // no-store: a second copy in the HTTP cache would only take space.
       response = await send(this.url, { headers, signal, cache: "no-store" });
     } catch (cause) {
-      if (signal.aborted) throw cancelled("the download");
-      throw new Interrupted(`no answer from ${this.url}: ${cause instanceof Error ? cause.message : String(cause)}`, {}, undefined, { cause });
+      if (signal.aborted) throw cancelled("The download");
+      const error = new Interrupted(cause instanceof Error ? cause.message : String(cause), {}, undefined, { cause });
+      error.unanswered = true;
+      throw error;
     }
     if (response.status === 206) return this.#partial(response, offset);
     if (response.status === 200) return this.#whole(response);
     void discard(response);
     const status = response.status;
-    const message = `${this.url} answered ${status} ${response.statusText}`.trimEnd();
+    const message = statusMessage(this.url, status);
     if (isPassing(status)) throw new Interrupted(message, { status }, retryAfter(response));
-    if (status === 416) throw new StoreError("source.status", `${message}: it has no bytes from ${offset} on`, { status });
+    if (status === 416) throw new StoreError("source.status", `${message} The file has no bytes after byte ${offset}.`, { status });
     throw new StoreError("source.status", message, { status });
   }
 
@@ -84,16 +89,16 @@ export class HttpOrigin implements Origin {
   }
 }
 
-/** The SHA-256 an answer promises: in its address (Ollama's blobs), or as a tag that says so or looks like it. */
+/** The SHA-256 of the file: from its URL (Ollama's blobs), or from a tag that is one or looks like one. */
 function digestIn(url: string, headers: Headers): Pick<OriginReply, "sha256" | "guess"> {
   const named = /sha256(?::|-|%3a)([0-9a-f]{64})(?![0-9a-f])/i.exec(url);
   if (named) return { sha256: named[1]!.toLowerCase() };
-  // Hugging Face says the digest of a large file here, and proxies of it pass it on.
+  // Hugging Face sends the digest of a large file in this header, and its proxies pass it on.
   const linked = digestOfEtag(headers.get("X-Linked-ETag"));
   if (linked) return { sha256: linked.digest };
   const tag = digestOfEtag(headers.get("ETag"));
   if (!tag) return {};
-  // Some servers tag files with another hash of the same length.
+  // Some servers use another hash of the same length as a tag.
   return tag.labelled ? { sha256: tag.digest } : { guess: tag.digest };
 }
 
@@ -108,12 +113,12 @@ function retryAfter(response: Response): number | undefined {
   return seconds === undefined ? undefined : Math.min(seconds * 1000, LONGEST_WAIT);
 }
 
-/** Headers as a list of their own. Those of a caller may be none. */
+/** A copy of the caller's headers, which may be invalid. */
 export function headersOf(headers: HeadersInit | undefined): Headers {
   try {
     return new Headers(headers);
   } catch (cause) {
-    throw new StoreError("option.wrong_type", `\`headers\` are no headers: ${cause instanceof Error ? cause.message : String(cause)}`, {}, { cause });
+    throw new StoreError("option.wrong_type", `Option \`headers\` is invalid: ${cause instanceof Error ? cause.message : String(cause)}`, {}, { cause });
   }
 }
 

@@ -1,26 +1,29 @@
-// The store itself, over any files and locks. It runs where the files can be written: in a dedicated worker.
+// The store itself, over any files and locks. It runs where files can be written: in a dedicated worker.
 //
-// Each stored file has one lock, shared by all tabs. Writing holds it alone, reading shares it. A second tab that
-// wants a file which is being fetched waits for the lock, shows the other's progress meanwhile, and then finds the
-// file complete, or goes on itself where the other stopped.
+// Each stored file has one lock, shared by all tabs. A writer holds it exclusively, readers share it. A tab that requests a file which
+// another tab is downloading waits for the lock and shows the other's progress; then it finds the file complete, or continues the
+// download where the other stopped.
 
 import type { ByteSource } from "../source/types.js";
 import { checkRange } from "../source/memory.js";
+import { downloadUrl } from "../source/addresses.js";
+import { FIRST_SILENCE } from "../source/reach.js";
 import { Watch, discard } from "../source/wire.js";
 import { CheckedFile, corrupt } from "./blocks.js";
-import { StoreError, cancelled, hasCode } from "./error.js";
+import { StoreError, cancelled } from "./error.js";
 import type { ByteRange } from "./error.js";
 import type { FileReading, StoreFiles, StoreSpace } from "./files.js";
+import { MAGIC_BYTES, checkGguf } from "./gguf.js";
 import { HttpOrigin } from "./http-origin.js";
 import { takeSoon } from "./locks.js";
 import type { Release, StoreLocks } from "./locks.js";
 import { filesBeside, filesOf, keyOf, keysIn, longNameOfUrl, nameOfUrl, sameFile } from "./names.js";
 import type { FileNames } from "./names.js";
-import { describesOne, digestOption } from "./options.js";
+import { callOptions, describesOne, digestOption } from "./options.js";
 import type { Origin } from "./origin.js";
 import { BlobOrigin } from "./origin.js";
 import type { OnProgress } from "./progress.js";
-import { ProgressMeter } from "./progress.js";
+import { ProgressMeter, amongSeveral } from "./progress.js";
 import { PART_BYTES, newRecord, restart } from "./record.js";
 import type { StoreRecord } from "./record.js";
 import { Shelf, describe, writeRecord } from "./shelf.js";
@@ -33,7 +36,7 @@ import { damagedRanges, repairRange } from "./verify.js";
 export interface LocalStoreOptions {
   files: StoreFiles;
   locks: StoreLocks;
-  /** Tells stores in different folders apart where they share locks. */
+  /** Keeps the locks of stores in different folders apart. */
   folder?: string;
   fetch?: typeof fetch;
   policy?: Partial<TransferPolicy>;
@@ -76,17 +79,23 @@ export class LocalModelStore implements ModelStore {
   download(url: string | URL, options?: DownloadOptions): Promise<StoredModel>;
   download(urls: readonly (string | URL)[], options?: DownloadOptions): Promise<StoredModel[]>;
   async download(urls: string | URL | readonly (string | URL)[], options: DownloadOptions = {}): Promise<StoredModel | StoredModel[]> {
+    callOptions("download", options);
     if (typeof urls === "string" || urls instanceof URL) return this.#downloadOne(String(urls), options);
     describesOne(urls, options);
     const models: StoredModel[] = [];
-    for (const url of urls) models.push(await this.#downloadOne(String(url), options));
+    for (const [index, url] of urls.entries()) {
+      const onProgress = amongSeveral(options.onProgress, index, urls.length);
+      models.push(await this.#downloadOne(String(url), { ...options, ...(onProgress ? { onProgress } : {}) }));
+    }
     return models;
   }
 
   async import(blob: Blob, options: ImportOptions = {}): Promise<StoredModel> {
+    callOptions("import", options);
     const name = options.name ?? (blob as Partial<File>).name;
-    if (!name) throw new StoreError("option.wrong_type", "a blob without a name needs the option `name`");
+    if (!name) throw new StoreError("option.wrong_type", "A Blob has no name. Pass the option `name`.");
     try {
+      checkGguf(name, new Uint8Array(await blob.slice(0, MAGIC_BYTES).arrayBuffer()));
       return await this.#store({
         name,
         origin: new BlobOrigin(blob),
@@ -96,22 +105,23 @@ export class LocalModelStore implements ModelStore {
         onProgress: options.onProgress,
       });
     } catch (cause) {
-      if (!hasCode(cause, "source.connection")) throw cause;
-      throw new StoreError("source.io", `the file to import as \`${name}\` cannot be read any more: ${(cause as Error).message}`, { file: name }, { cause });
+      if (cause instanceof StoreError && cause.code !== "source.connection") throw cause;
+      throw new StoreError("source.io", `\`${name}\` can no longer be read: ${(cause as Error).message}`, { file: name }, { cause });
     }
   }
 
-  async source(name: string, { onProgress }: SourceOptions = {}): Promise<ByteSource> {
+  async source(name: string, options: SourceOptions = {}): Promise<ByteSource> {
+    const { onProgress } = callOptions("source", options);
     const { record, file, release } = await this.#openComplete(name);
     const checked = new CheckedFile(file, record, onProgress);
-    // When it was used last is a convenience, and no reason to fail.
+    // The time of last use is only a convenience, so a failure to record it is ignored.
     await this.#shelf.touch(keyOf(name)).catch(() => {});
     let open = true;
     const source: ByteSource = {
       name,
       length: record.stored,
       async read(offset, length) {
-        if (!open) throw new StoreError("storage.missing", `\`${name}\` was closed`, { file: name });
+        if (!open) throw new StoreError("storage.missing", `\`${name}\` was closed.`, { file: name });
         checkRange(source, offset, length);
         return checked.read(offset, length);
       },
@@ -126,7 +136,7 @@ export class LocalModelStore implements ModelStore {
   }
 
   async verify(name: string, options: VerifyOptions = {}): Promise<Verification> {
-    const signal = options.signal ?? never();
+    const signal = callOptions("verify", options).signal ?? never();
     const { record, file, release } = await this.#openComplete(name, { anySize: true });
     let damaged: ByteRange[];
     try {
@@ -149,7 +159,7 @@ export class LocalModelStore implements ModelStore {
   async delete(name: string): Promise<void> {
     const key = keyOf(name);
     const release = await takeSoon(this.#locks, this.#lockOf(key), "exclusive");
-    if (!release) throw new StoreError("storage.busy", `\`${name}\` is being read or written, here or in another tab`, { file: name });
+    if (!release) throw new StoreError("storage.busy", `\`${name}\` is in use, here or in another tab.`, { file: name });
     try {
       await this.#shelf.remove(key);
     } finally {
@@ -163,7 +173,8 @@ export class LocalModelStore implements ModelStore {
 
   close(): void {}
 
-  async #downloadOne(url: string, options: DownloadOptions): Promise<StoredModel> {
+  async #downloadOne(given: string, options: DownloadOptions): Promise<StoredModel> {
+    const url = downloadUrl(given);
     const expected = { ...digestOption(options.sha256), ...(options.bytes === undefined ? {} : { bytes: options.bytes }) };
     return this.#store({
       name: options.name ?? (await this.#nameFor(url, expected.sha256)),
@@ -175,7 +186,7 @@ export class LocalModelStore implements ModelStore {
     });
   }
 
-  /** The name that an address gives, or a longer one where that of a file from elsewhere is the same. */
+  /** The name for a URL; a longer one if a file from another URL already has that name. */
   async #nameFor(url: string, sha256: string | undefined): Promise<string> {
     const name = nameOfUrl(url);
     const record = await this.#shelf.record(keyOf(name));
@@ -188,11 +199,11 @@ export class LocalModelStore implements ModelStore {
     const there = await this.#alreadyThere(key, wanted);
     if (there) return there;
     const before = await this.#toReplace(key, wanted);
-    // Asked without the lock: whoever reads the file need not stop for one that stays.
+    // Checked without the lock, so that readers of the file are not blocked if it has not changed.
     if (before && (await this.#isCurrent(before.record, wanted))) return this.#found(before, wanted);
     const release = await this.#waitToWrite(key, wanted);
     try {
-      // Whoever held the lock may have finished the work.
+      // The previous holder of the lock may have finished the download.
       const finished = await this.#alreadyThere(key, wanted);
       if (finished) return finished;
       const old = await this.#toReplace(key, wanted);
@@ -204,12 +215,12 @@ export class LocalModelStore implements ModelStore {
     }
   }
 
-  /** Stores what is wanted; in the stead of `old`, which stays until the new file is whole. */
+  /** Stores a file. If it replaces `old`, that file stays until the new one is complete. */
   async #fetch(key: string, wanted: Wanted, old: Stored | undefined): Promise<StoredModel> {
     const names = old ? filesBeside(key, old.record.place) : filesOf(key);
     const record = await this.#recordFor(key, names, wanted);
     try {
-      if (wanted.signal.aborted) throw cancelled(`storing \`${wanted.name}\``);
+      if (wanted.signal.aborted) throw cancelled(`Storing \`${wanted.name}\``);
       await transfer({
         files: this.#files,
         names,
@@ -218,11 +229,12 @@ export class LocalModelStore implements ModelStore {
         expected: wanted.expected,
         ...(old ? { kept: old.size } : {}),
         policy: this.#policy,
+        ...(this.#options.fetch ? { fetch: this.#options.fetch } : {}),
         signal: wanted.signal,
         ...(wanted.onProgress ? { onProgress: wanted.onProgress } : {}),
       });
     } catch (error) {
-      // Nothing to resume: leave nothing behind.
+      // Nothing was stored that could be resumed, so nothing is left behind.
       if (record.stored === 0) await this.#shelf.removeAt(names);
       throw error;
     }
@@ -242,7 +254,7 @@ export class LocalModelStore implements ModelStore {
     if (sha256 === undefined && url !== undefined && url === record.url && sameBytes) return this.#found(stored, wanted);
     throw new StoreError(
       "storage.exists",
-      `\`${record.name}\` is already stored${record.url ? ` from ${record.url}` : ""}; another file needs another name by the option \`name\`, or the option \`replace\``,
+      `A file named \`${record.name}\` is already stored${record.url ? `, from ${record.url}` : ""}. Use the option \`name\` to store this one under another name, or \`replace\` to replace it.`,
       { file: record.name },
     );
   }
@@ -256,18 +268,18 @@ export class LocalModelStore implements ModelStore {
     return describe(record, size);
   }
 
-  /** Whether the file at the address is, by what its server says, still the one that is stored. */
+  /** Whether the server still has the file that is stored. */
   async #isCurrent(record: StoreRecord, { origin, expected, signal }: Wanted): Promise<boolean> {
     if (origin.url === undefined || origin.url !== record.url || record.validator === undefined) return false;
-    // A file that must have another digest or size than the stored one.
+    // The caller expects another digest or size than the stored file's.
     if (expected.sha256 !== undefined || (expected.bytes !== undefined && expected.bytes !== record.bytes)) return false;
-    const watch = new Watch(this.#policy.stall, signal);
+    const watch = new Watch(Math.min(this.#policy.stall, FIRST_SILENCE), signal);
     try {
       const reply = await watch.race(origin.open(0, undefined, watch.signal, 2));
       void discard(reply);
       return reply.validator === record.validator && (reply.bytes === undefined || reply.bytes === record.bytes);
     } catch {
-      // Fetching it will find out what is the matter, with more patience.
+      // The download will report the error, with more retries.
       return false;
     } finally {
       watch.end();
@@ -289,13 +301,13 @@ export class LocalModelStore implements ModelStore {
     }
   }
 
-  /** The record to go on with: what is stored of this very file, or a fresh start. */
+  /** The record to continue with: that of the same file if some of it is stored, or a new one. */
   async #recordFor(key: string, names: FileNames, wanted: Wanted): Promise<StoreRecord> {
     const { expected, origin } = wanted;
     const fresh = newRecord(wanted.name, Date.now(), this.#options.partBytes ?? PART_BYTES);
     let record = await this.#shelf.recordAt(names.record);
     if (!record || record.complete) {
-      // A whole file that lost bytes, or one whose record did: of no use.
+      // A complete file that lost bytes, or an unreadable record: neither can be continued.
       if (names.record === filesOf(key).record) await this.#shelf.remove(key);
       else await this.#shelf.removeAt(names);
       record = fresh;
@@ -304,14 +316,14 @@ export class LocalModelStore implements ModelStore {
     const sameHash = expected.sha256 !== undefined && expected.sha256 === record.sha256;
     const otherHash = expected.sha256 !== undefined && record.sha256 !== undefined && !sameHash;
     const sameOrigin = record.url === origin.url;
-    // From another address only the same digest shows that it is the same file.
+    // Another URL has the same file only if the digest is the same.
     if (!sameBytes || otherHash || !(sameOrigin || sameHash)) restart(record);
     if (!sameOrigin) delete record.validator;
     if (origin.url === undefined) delete record.url;
     else record.url = origin.url;
     if (expected.sha256 !== undefined) record.sha256 = expected.sha256;
     else if (record.stored === 0) delete record.sha256;
-    // Bytes about to be overwritten must not be vouched for any more.
+    // The record must not describe bytes that are about to be overwritten.
     await writeRecord(this.#files, names.record, record);
     return record;
   }
@@ -319,7 +331,7 @@ export class LocalModelStore implements ModelStore {
   async #repair(name: string, damaged: ByteRange[], options: VerifyOptions, signal: AbortSignal): Promise<void> {
     if (!options.repair) throw corrupt(name, damaged);
     const release = await takeSoon(this.#locks, this.#lockOf(keyOf(name)), "exclusive");
-    if (!release) throw new StoreError("storage.busy", `\`${name}\` is damaged and cannot be repaired while it is read, here or in another tab`, { file: name, damaged });
+    if (!release) throw new StoreError("storage.busy", `\`${name}\` is damaged and cannot be repaired while it is in use, here or in another tab.`, { file: name, damaged });
     try {
       const { record, data } = await this.#shelf.complete(name);
       if (record.url === undefined) throw corrupt(name, damaged);
@@ -346,7 +358,7 @@ export class LocalModelStore implements ModelStore {
 
   async #openComplete(name: string, { anySize = false } = {}): Promise<{ record: StoreRecord; file: FileReading; release: Release }> {
     const release = await takeSoon(this.#locks, this.#lockOf(keyOf(name)), "shared");
-    if (!release) throw new StoreError("storage.busy", `\`${name}\` is being written, here or in another tab`, { file: name });
+    if (!release) throw new StoreError("storage.busy", `\`${name}\` is being written, here or in another tab.`, { file: name });
     try {
       const { record, data } = await this.#shelf.complete(name);
       const file = await this.#files.openRead(data);

@@ -52,7 +52,7 @@ export class WebLocks implements StoreLocks {
 }
 
 function refused(cause: unknown): StoreError {
-  return new StoreError("storage.unavailable", `the browser refuses its locks: ${String(cause)}`, {}, { cause });
+  return new StoreError("storage.unavailable", `The browser does not allow this page to use locks: ${String(cause)}`, {}, { cause });
 }
 
 function hold(resolve: (release: Release) => void): Promise<void> {

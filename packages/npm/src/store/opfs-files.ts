@@ -33,14 +33,14 @@ export class OpfsFiles implements StoreFiles {
   static async open(folder: string): Promise<OpfsFiles> {
     const storage = globalThis.navigator?.storage;
     if (typeof storage?.getDirectory !== "function") {
-      throw new StoreError("storage.unavailable", "this browser offers no private file system here; it needs a secure page (https or localhost)");
+      throw new StoreError("storage.unavailable", "The browser offers no storage for files on this page. The page must be served over https or from localhost.");
     }
     try {
       let handle = await storage.getDirectory();
       for (const name of folder.split("/").filter(Boolean)) handle = await handle.getDirectoryHandle(name, { create: true });
       return new OpfsFiles(handle);
     } catch (cause) {
-      throw new StoreError("storage.unavailable", `the browser refuses its private file system: ${textOf(cause)}`, {}, { cause });
+      throw new StoreError("storage.unavailable", `The browser does not allow this page to store files: ${textOf(cause)}`, {}, { cause });
     }
   }
 
@@ -90,7 +90,7 @@ export class OpfsFiles implements StoreFiles {
     const handle = await this.#translate(name, async () => {
       const file = (await this.#folder.getFileHandle(name, { create: true })) as SyncFileHandle;
       if (!file.createSyncAccessHandle) {
-        throw new StoreError("storage.unavailable", "files are written from a dedicated worker only");
+        throw new StoreError("storage.unavailable", "Files can be written only from a dedicated worker.");
       }
       return file.createSyncAccessHandle();
     });
@@ -179,12 +179,12 @@ function translated(name: string, error: unknown): unknown {
     new StoreError(code, message, { file: name }, { cause: error });
   switch (nameOf(error)) {
     case "NotFoundError":
-      return fail("storage.missing", `\`${name}\` is not stored`);
+      return fail("storage.missing", `\`${name}\` is not stored.`);
     case "NoModificationAllowedError":
     case "InvalidStateError":
       return fail("storage.busy", `\`${name}\` is open elsewhere: ${textOf(error)}`);
     default:
-      return fail("storage.unavailable", `the browser could not use \`${name}\`: ${textOf(error)}`);
+      return fail("storage.unavailable", `The browser could not access \`${name}\`: ${textOf(error)}`);
   }
 }
 

@@ -1,14 +1,16 @@
-// Progress of long work, reported often enough for a bar and seldom enough to cost nothing.
+// Progress of long operations, reported often enough for a progress bar and seldom enough to cost nothing.
 
 export interface StoreProgress {
-  /** What is being done: bytes are fetched, or stored bytes are checked. */
+  /** `download`: bytes are fetched or imported. `verify`: stored bytes are checked. */
   status: "download" | "verify";
   file: string;
   loaded: number;
   /** Missing while the size is not known. */
   total?: number;
-  /** From 0 to 1; 0 while the size is not known. */
+  /** The fraction of this file that is done, from 0 to 1; 0 while the size is not known. */
   progress: number;
+  /** The fraction of the whole call that is done: of all its files. It never goes down, and ends at 1. */
+  overall: number;
 }
 
 export type OnProgress = (progress: StoreProgress) => void;
@@ -20,6 +22,7 @@ export class ProgressMeter {
   readonly #file: string;
   readonly #report: OnProgress | undefined;
   #last = -Infinity;
+  #overall = 0;
 
   constructor(status: StoreProgress["status"], file: string, report: OnProgress | undefined) {
     this.#status = status;
@@ -27,9 +30,12 @@ export class ProgressMeter {
     this.#report = report;
   }
 
-  /** Reports now and then; always when all is there. */
+  /** Reports progress, but not too often; always when everything is done. */
   at(loaded: number, total: number | undefined): void {
     if (!this.#report) return;
+    const progress = total ? loaded / total : 0;
+    // A download that starts over because its file changed does not move the bar back.
+    this.#overall = Math.max(this.#overall, progress);
     const now = performance.now();
     if (loaded !== total && now - this.#last < EVERY) return;
     this.#last = now;
@@ -38,7 +44,13 @@ export class ProgressMeter {
       file: this.#file,
       loaded,
       ...(total === undefined ? {} : { total }),
-      progress: total ? loaded / total : 0,
+      progress,
+      overall: this.#overall,
     });
   }
+}
+
+/** The progress of one file among several that are processed one after another, as progress of them all. */
+export function amongSeveral(report: OnProgress | undefined, index: number, count: number): OnProgress | undefined {
+  return report && ((event) => report({ ...event, overall: (index + event.overall) / count }));
 }

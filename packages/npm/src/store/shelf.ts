@@ -26,7 +26,7 @@ export class Shelf {
     return text === undefined ? undefined : parseRecord(text);
   }
 
-  /** How far the file is that somebody is writing. */
+  /** The record of the file that is being written, here or in another tab. */
   async writing(key: string): Promise<StoreRecord | undefined> {
     return (await this.recordAt(filesBeside(key).record)) ?? (await this.record(key));
   }
@@ -35,7 +35,7 @@ export class Shelf {
     await writeRecord(this.#files, filesOf(key).record, record);
   }
 
-  /** The file that holds the bytes. A browser that cannot rename leaves a whole file under the name of a part. */
+  /** The file with the bytes. In a browser that cannot rename files, a complete file keeps the name of an incomplete one. */
   async data(key: string, record: StoreRecord | undefined): Promise<{ name: string; size: number } | undefined> {
     for (const place of record ? [record.place ?? ""] : PLACES) {
       const { whole, part } = filesOf(key, place);
@@ -47,22 +47,22 @@ export class Shelf {
     return undefined;
   }
 
-  /** A model that is all there; undefined when it is not. */
+  /** A complete file; undefined if there is none. */
   async whole(key: string): Promise<Stored | undefined> {
     const record = await this.record(key);
     const data = record?.complete ? await this.data(key, record) : undefined;
     return record && data && data.size === record.stored ? { record, data: data.name, size: data.size } : undefined;
   }
 
-  /** The record and file of a model that was all there once; throws `storage.missing` when it is not. */
+  /** The record and data of a file that was completed; throws `storage.missing` if there is none. */
   async complete(name: string): Promise<{ record: StoreRecord; data: string }> {
     const key = keyOf(name);
     const record = await this.record(key);
     const data = await this.data(key, record);
-    if (!record || !data) throw new StoreError("storage.missing", `\`${name}\` is not stored`, { file: name });
+    if (!record || !data) throw new StoreError("storage.missing", `\`${name}\` is not stored.`, { file: name });
     if (!record.complete) {
       const total = record.bytes === undefined ? "" : ` of ${record.bytes}`;
-      throw new StoreError("storage.missing", `\`${name}\` is not complete: ${record.stored}${total} bytes are stored`, { file: name });
+      throw new StoreError("storage.missing", `\`${name}\` is not complete: ${record.stored}${total} bytes are stored.`, { file: name });
     }
     return { record, data: data.name };
   }
@@ -72,7 +72,7 @@ export class Shelf {
     const data = await this.data(key, record);
     if (record) return describe(record, data?.size ?? 0);
     if (!data) return undefined;
-    // Bytes whose record is lost: shown, so that they can be deleted.
+    // Bytes without a record are listed so that they can be deleted.
     return { name: nameOfKey(key), bytes: data.size, storedBytes: data.size, complete: false, addedAt: 0, usedAt: 0 };
   }
 
@@ -83,23 +83,23 @@ export class Shelf {
     await this.write(key, record);
   }
 
-  /** Data first: a record without data is seen for what it is, data without a record keeps its room. */
+  /** Deletes the data first: a record without data is harmless, data without a record would take space. */
   async remove(key: string): Promise<void> {
     for (const place of PLACES) await this.#removeData(filesOf(key, place));
     await this.#files.remove(filesOf(key).record);
     await this.#files.remove(filesBeside(key).record);
   }
 
-  /** Removes one of the files that a model may have, and its record. */
+  /** Removes one set of files, and its record. */
   async removeAt(names: FileNames): Promise<void> {
     await this.#removeData(names);
     await this.#files.remove(names.record);
   }
 
-  /** Puts a whole file that was written to `names` in the stead of the one that was there. */
+  /** Makes the complete file at `names` the stored one, in place of the old file. */
   async replace(key: string, record: StoreRecord, names: FileNames): Promise<void> {
     const { place: _, ...rest } = record;
-    // One write decides it. What a crash leaves behind it is removed with the next file that is replaced, or with this one.
+    // This one write makes the change. Files that a crash leaves behind are removed with the next replacement or deletion.
     await this.write(key, names.place === "" ? rest : { ...rest, place: names.place });
     const old = filesBeside(key, names.place);
     await this.#removeData(old);
@@ -112,7 +112,7 @@ export class Shelf {
   }
 }
 
-/** Writes a record. A disk that is full even for that lacks what the model still needs, too. */
+/** Writes a record. If even that does not fit, the error counts the rest of the file as needed, too. */
 export async function writeRecord(files: StoreFiles, file: string, record: StoreRecord): Promise<void> {
   const text = JSON.stringify(record);
   try {

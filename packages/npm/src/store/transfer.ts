@@ -1,14 +1,15 @@
-// One file on its way from its origin to disk.
+// Copies one file from its origin to disk.
 //
-// Bytes are written where they belong as they come, hashed on the way, and flushed with the record at the end of
-// every part and at least once a second. When the connection breaks the next request starts at the byte after the
-// last one written, so nothing is fetched twice but what the browser had buffered and dropped; after a crash, at most
-// the last second is.
+// Bytes are hashed and written as they arrive, and flushed together with the record at the end of every part and at least once a second.
+// After a broken connection the next request starts at the byte after the last one written, so only bytes that the browser had buffered
+// are fetched twice; after a crash, at most those of the last second.
 
+import { FIRST_ATTEMPTS, FIRST_SILENCE, unreachable } from "../source/reach.js";
 import { Pace, Watch } from "../source/wire.js";
 import { blockDigest } from "./blocks.js";
 import { StoreError, cancelled, hasCode, quota } from "./error.js";
 import type { FileWriter, StoreFiles } from "./files.js";
+import { MAGIC_BYTES, checkGguf } from "./gguf.js";
 import { Interrupted } from "./http-origin.js";
 import type { FileNames } from "./names.js";
 import type { Origin, OriginReply } from "./origin.js";
@@ -20,19 +21,19 @@ import { Sha256 } from "./sha256.js";
 import { writeRecord } from "./shelf.js";
 
 export interface TransferPolicy {
-  /** Tries in a row that may bring no byte. */
+  /** Retries in a row without a new byte, for a server that has answered before. */
   retries: number;
-  /** Wait before the first of them, in milliseconds; doubled each time. */
+  /** Milliseconds before the first retry; doubled each time. */
   delay: number;
   /** Longest wait. */
   longestDelay: number;
-  /** A connection that gives nothing for this long, not even an answer, counts as broken. */
+  /** A connection without data for this many milliseconds counts as broken. */
   stall: number;
-  /** The fewest bytes that must arrive in each window. Pauses between requests count, time for writing to the disk does not. */
+  /** The minimum number of bytes in each window. Pauses between requests count, time for writing to the disk does not. */
   leastBytes: number;
-  /** Milliseconds of such a window. */
+  /** Length of a window in milliseconds. */
   window: number;
-  /** Longest time between two records. */
+  /** Longest time between two records, in milliseconds. */
   checkpoint: number;
 }
 
@@ -40,27 +41,29 @@ export const PATIENT: TransferPolicy = { retries: 6, delay: 500, longestDelay: 1
 
 export interface TransferJob {
   files: StoreFiles;
-  /** What it is written to. */
+  /** The files to write to. */
   names: FileNames;
-  /** What is stored so far. Changed as the transfer goes on. */
+  /** What is stored so far. Updated during the transfer. */
   record: StoreRecord;
   origin: Origin;
-  /** What the caller knows of the file; the origin must agree. */
+  /** What the caller knows about the file. The origin must agree. */
   expected: { sha256?: string; bytes?: number };
-  /** Bytes of a stored file that this one is to replace. */
+  /** Size of the stored file that this one replaces. */
   kept?: number;
   policy: TransferPolicy;
+  /** Replaces `fetch` in tests. */
+  fetch?: typeof fetch;
   signal: AbortSignal;
   onProgress?: OnProgress;
 }
 
-// A file that changes again and again under the download is not going to be whole.
+// A file that changes this often during its download is given up.
 const MOST_CHANGES = 3;
 
-/** Fetches what is missing, checks the whole and marks it complete. Throws with everything kept for resuming. */
+/** Fetches the missing bytes, checks the whole file and marks it complete. If it throws, the stored bytes are kept for resuming. */
 export async function transfer(job: TransferJob): Promise<void> {
   const { names } = job;
-  // A whole file is looked for first, so one that lies there must go before the record calls the new one whole.
+  // Readers look for the complete file first, so an old one must be gone before the record says that the new one is complete.
   await job.files.remove(names.whole);
   const writer = await job.files.openWrite(names.part);
   const work = new Transfer(job, writer);
@@ -71,7 +74,7 @@ export async function transfer(job: TransferJob): Promise<void> {
   } finally {
     await writer.close();
   }
-  // The record already says that the file is whole, so a crash here does no harm.
+  // The record already says that the file is complete, so a crash here does no harm.
   await job.files.rename(names.part, names.whole);
 }
 
@@ -81,12 +84,14 @@ class Transfer {
   readonly #record: StoreRecord;
   readonly #meter: ProgressMeter;
   readonly #pace: Pace;
-  /** What there is of the block that is not full yet. */
+  /** The bytes of the current block. */
   readonly #block: Uint8Array;
   #hasher = new Sha256();
   #recorded = performance.now();
   #changes = 0;
   #noRanges = false;
+  /** Whether the server has answered during this transfer. */
+  #answered = false;
   #promised: string | undefined;
   #guess: string | undefined;
 
@@ -101,7 +106,7 @@ class Transfer {
   }
 
   async resume(): Promise<void> {
-    // A disk that lost the end of the file takes the record back with it.
+    // If the disk lost the end of the file, the record goes back to what is left.
     const record = this.#record;
     rollBack(record, await this.#writer.size());
     if (!(await this.#endIsIntact())) rollBack(record, record.stored - 1);
@@ -117,7 +122,7 @@ class Transfer {
       try {
         await this.#fetchOnce();
       } catch (error) {
-        // A record that cannot be written (a full disk) must not hide why the transfer stopped.
+        // If the record cannot be written (a full disk), the reason why the transfer stopped is still reported.
         await this.#checkpoint().catch(() => {});
         if (!(error instanceof Interrupted)) throw error;
         const progress = this.#record.stored > before;
@@ -125,6 +130,7 @@ class Transfer {
         const slow = progress ? this.#pace.add(0) : undefined;
         if (slow) throw this.#tooSlow(slow);
         fruitless = progress ? 1 : fruitless + 1;
+        if (error.unanswered && !this.#answered && fruitless >= FIRST_ATTEMPTS) throw await this.#unreachable(error);
         if (fruitless > policy.retries) throw this.#noRanges ? this.#cannotResume(error) : error;
         await sleep(error.wait ?? backOff(policy, fruitless), signal);
         if (!progress) this.#pace.start();
@@ -136,21 +142,23 @@ class Transfer {
     const record = this.#record;
     await this.#writer.truncate(record.stored);
     await this.#checkpoint();
+    // Also finds a file that is shorter than the check in `#append` needs.
+    await this.#checkStart(await this.#writer.read(0, Math.min(record.stored, MAGIC_BYTES)));
     const digest = this.#hasher.hex();
     if (this.#promised !== undefined && this.#promised !== digest) {
-      // Which byte is wrong cannot be told, so none is kept.
+      // The wrong bytes cannot be located, so none are kept.
       const promised = this.#promised;
       await this.#restart();
       await this.#writer.truncate(0);
       throw new StoreError(
         "storage.corrupt",
-        `\`${record.name}\` has the SHA-256 ${digest}; ${this.#job.expected.sha256 ? "the caller" : "its server"} promised ${promised}`,
+        `\`${record.name}\` has the SHA-256 ${digest}, but ${this.#job.expected.sha256 ? "the caller expects" : "its server announced"} ${promised}. Nothing was kept.`,
         { file: record.name },
       );
     }
     const rest = record.stored % this.#block.length;
     const last = rest === 0 ? [] : [await blockDigest(this.#block.subarray(0, rest))];
-    // A guess that fails was no digest: whoever tells the size only vouches for that.
+    // A guess that does not match was not a digest. Then only the size was checked.
     record.proof = (this.#promised ?? this.#guess) === digest ? "sha256" : "size";
     record.sha256 = digest;
     record.blocks.push(...last);
@@ -166,32 +174,38 @@ class Transfer {
   async #fetchOnce(): Promise<void> {
     const { signal, policy } = this.#job;
     const { name } = this.#record;
-    if (signal.aborted) throw cancelled(`storing \`${name}\``);
-    const watch = new Watch(policy.stall, signal);
+    if (signal.aborted) throw cancelled(`Storing \`${name}\``);
+    const watch = new Watch(this.#answered ? policy.stall : Math.min(policy.stall, FIRST_SILENCE), signal);
     try {
       const reply = await this.#open(watch);
       watch.alive();
       if (reply) await this.#take(reply, watch);
     } catch (error) {
-      if (signal.aborted) throw cancelled(`storing \`${name}\``);
-      // What the disk says is told as it is, however long it took.
+      if (signal.aborted) throw cancelled(`Storing \`${name}\``);
+      // An error of the disk is reported as it is, however long it took.
       const broken = !(error instanceof StoreError) || error instanceof Interrupted || error.code === "cancelled";
-      if (watch.silent && broken) throw new Interrupted(`no byte of \`${name}\` came for ${policy.stall / 1000} s`, {}, undefined, { cause: error });
+      if (watch.silent && broken) {
+        const silent = new Interrupted(watch.silent.message, {}, undefined, { cause: error });
+        // A server that has never answered would keep each retry waiting as long again.
+        throw this.#answered ? silent : await this.#unreachable(silent);
+      }
       throw error;
     } finally {
       watch.end();
     }
   }
 
-  /** Asks for the rest; undefined when the answer was of no use and the next one will start at 0. */
+  /** Requests the rest. Undefined if the response cannot be used and the next request has to start at 0. */
   async #open(watch: Watch): Promise<OriginReply | undefined> {
     const { origin } = this.#job;
     const record = this.#record;
     let reply: OriginReply;
     try {
       reply = await watch.race(origin.open(record.stored, record.validator, watch.signal));
+      this.#answered = true;
     } catch (error) {
-      // Nothing lies past the stored bytes: the file has become shorter.
+      this.#answered ||= error instanceof StoreError && error.details.status !== undefined;
+      // There is nothing after the stored bytes: the file has become shorter.
       if (record.stored > 0 && error instanceof StoreError && error.details.status === 416) return this.#changed();
       throw error;
     }
@@ -201,9 +215,9 @@ class Transfer {
     }
     if (reply.offset !== record.stored) {
       if (reply.offset !== 0) {
-        throw new StoreError("source.content_range", `asked for \`${record.name}\` from byte ${record.stored} on, the server answered from byte ${reply.offset} on`, { file: record.name });
+        throw new StoreError("source.content_range", `The server of \`${record.name}\` sent bytes from ${reply.offset} instead of ${record.stored}.`, { file: record.name });
       }
-      // The server knows no ranges. The unchanged bytes come again, and are written again.
+      // The server does not support ranges. It sends the same bytes again, and they are written again.
       this.#noRanges = true;
       await this.#restart();
     }
@@ -211,7 +225,7 @@ class Transfer {
     return reply;
   }
 
-  /** Takes over what the origin says of the file, and sees whether there is room for it. */
+  /** Records what the origin says about the file, and checks that there is enough space. */
   async #adopt(reply: OriginReply): Promise<void> {
     const { expected, files } = this.#job;
     const record = this.#record;
@@ -223,19 +237,19 @@ class Transfer {
     }
     this.#guess = reply.guess;
     if (expected.bytes !== undefined && record.bytes !== undefined && expected.bytes !== record.bytes) {
-      throw new StoreError("source.changed", `\`${record.name}\` has ${record.bytes} bytes on its server; ${expected.bytes} were expected`, { file: record.name });
+      throw new StoreError("source.changed", `\`${record.name}\` has ${record.bytes} bytes on its server instead of the expected ${expected.bytes}.`, { file: record.name });
     }
     if (record.bytes === undefined && expected.bytes !== undefined) record.bytes = expected.bytes;
     if (record.bytes === undefined) {
-      // Where nobody tells the size, a guess has to be right.
+      // Without a size, the guessed digest has to match.
       this.#promised ??= this.#guess;
       if (this.#promised !== undefined) return;
-      throw new StoreError("source.content_range", `the server tells neither size nor SHA-256 of \`${record.name}\`, so a half file could not be told from a whole one`, { file: record.name });
+      throw new StoreError("source.content_range", `The server of \`${record.name}\` sends neither its size nor its SHA-256, so an incomplete file could not be detected. Pass the option \`bytes\` or \`sha256\`.`, { file: record.name });
     }
     const needed = record.bytes - record.stored;
     const { free } = await files.space();
     const { kept } = this.#job;
-    // What lies on disk past the stored bytes will be written over and needs no room of its own.
+    // Bytes on disk after the stored ones will be overwritten and need no extra space.
     const reusable = Math.max(0, (await this.#writer.size()) - record.stored);
     if (free !== undefined && needed - reusable > free) throw quota(record.name, needed, free, kept === undefined ? {} : { kept });
   }
@@ -255,22 +269,22 @@ class Transfer {
         watch.alive();
       }
     } catch (cause) {
-      // Ends a read that is still waiting, in streams that do not notice the end of their request.
+      // Some streams do not notice that their request has ended; this ends a read that is still waiting.
       void reader.cancel().catch(() => {});
       if (cause instanceof StoreError) throw cause;
-      throw new Interrupted(`the connection broke after ${record.stored} bytes of \`${record.name}\`: ${cause instanceof Error ? cause.message : String(cause)}`, {}, undefined, { cause });
+      throw new Interrupted(`The connection broke after ${record.stored} bytes of \`${record.name}\`: ${cause instanceof Error ? cause.message : String(cause)}`, {}, undefined, { cause });
     }
-    // Where the server never told the size, the promised hash tells whether this was the end.
+    // Without a size, the announced hash shows later whether this was the end.
     record.bytes ??= record.stored;
     if (record.stored < record.bytes) {
-      throw new Interrupted(`the connection ended after ${record.stored} of ${record.bytes} bytes of \`${record.name}\``);
+      throw new Interrupted(`The connection ended after ${record.stored} of ${record.bytes} bytes of \`${record.name}\`.`);
     }
   }
 
   async #append(bytes: Uint8Array): Promise<void> {
     const record = this.#record;
     if (record.bytes !== undefined && record.stored + bytes.length > record.bytes) {
-      throw new StoreError("source.content_range", `the server sent more than the ${record.bytes} bytes it had told for \`${record.name}\``, { file: record.name });
+      throw new StoreError("source.content_range", `The server sent more than the ${record.bytes} bytes that it had announced for \`${record.name}\`.`, { file: record.name });
     }
     for (let at = 0; at < bytes.length; ) {
       const filled = record.stored % this.#block.length;
@@ -278,11 +292,13 @@ class Transfer {
       await this.#write(piece);
       this.#block.set(piece, filled);
       const digest = filled + piece.length === this.#block.length ? await blockDigest(this.#block) : undefined;
-      // From here to the checkpoint nothing is awaited: the record and its hashes speak of the same bytes.
+      // Nothing is awaited from here to the checkpoint, so the record and its hashes cover the same bytes.
       this.#hasher.update(piece);
+      const isStart = record.stored < MAGIC_BYTES && record.stored + piece.length >= MAGIC_BYTES;
       record.stored += piece.length;
       at += piece.length;
       if (digest !== undefined) record.blocks.push(digest);
+      if (isStart) await this.#checkStart(this.#block);
       if (record.stored % record.partBytes === 0) {
         record.parts.push(this.#hasher.state());
         await this.#checkpoint();
@@ -307,12 +323,29 @@ class Transfer {
 
   #tooSlow(how: string): StoreError {
     const { name } = this.#record;
-    return new StoreError("source.too_slow", `the server of \`${name}\` is too slow: ${how}`, { file: name });
+    return new StoreError("source.too_slow", `The server of \`${name}\` is too slow: ${how}.`, { file: name });
+  }
+
+  /** Refuses a file that is not GGUF, and keeps nothing of it. */
+  async #checkStart(start: Uint8Array): Promise<void> {
+    try {
+      checkGguf(this.#record.name, start);
+    } catch (error) {
+      await this.#restart();
+      await this.#writer.truncate(0);
+      throw error;
+    }
+  }
+
+  async #unreachable(cause: Interrupted): Promise<StoreError> {
+    const { origin, fetch } = this.#job;
+    const message = origin.url === undefined ? cause.message : await unreachable(origin.url, cause.message, fetch);
+    return new StoreError("source.connection", message, { file: this.#record.name }, { cause });
   }
 
   #cannotResume(cause: Interrupted): StoreError {
     const { name } = this.#record;
-    return new StoreError("source.range_ignored", `the connection broke again and again, and the server of \`${name}\` cannot go on where it stopped: ${cause.message}`, { file: name }, { cause });
+    return new StoreError("source.range_ignored", `The connection broke repeatedly, and the server of \`${name}\` cannot resume a download: ${cause.message}`, { file: name }, { cause });
   }
 
   async #changed(): Promise<undefined> {
@@ -320,11 +353,11 @@ class Transfer {
     this.#changes++;
     await this.#restart();
     if (this.#changes > MOST_CHANGES) {
-      throw new StoreError("source.changed", `\`${name}\` changed on its server ${this.#changes} times while it was fetched`, { file: name });
+      throw new StoreError("source.changed", `\`${name}\` changed on its server ${this.#changes} times while it was downloaded.`, { file: name });
     }
   }
 
-  /** Forgets the bytes, on disk first: a record of old bytes must not outlive the first new one. */
+  /** Discards the stored bytes. The record is written at once, because it must not describe old bytes when new ones are written. */
   async #restart(): Promise<void> {
     restart(this.#record);
     this.#promised = this.#job.expected.sha256;
@@ -338,7 +371,7 @@ class Transfer {
     this.#hasher = state === undefined ? new Sha256() : Sha256.resume(state, stored);
   }
 
-  /** Whether the bytes since the last full part are as they were written; those of its last block are needed again. */
+  /** Whether the bytes since the last full part are unchanged. Loads those of the last block, which is continued. */
   async #endIsIntact(): Promise<boolean> {
     const { stored, partBytes, parts, state } = this.#record;
     const start = parts.length * partBytes;

@@ -8,14 +8,14 @@ import type { Proof } from "./record.js";
 
 export interface StoredModel {
   name: string;
-  /** Size of the whole file; 0 while it is not known. */
+  /** Size of the complete file; 0 while it is not known. */
   bytes: number;
-  /** Bytes on disk; equal to `bytes` when complete. */
+  /** Bytes stored so far; equal to `bytes` when complete. */
   storedBytes: number;
   complete: boolean;
-  /** Digest of a complete file; of an incomplete one what it must become, where known. */
+  /** The SHA-256 of a complete file; for an incomplete one the SHA-256 that it must have, if known. */
   sha256?: string;
-  /** Of a complete file: whether a SHA-256 known beforehand vouched for it, or its size alone. */
+  /** How a complete file was checked: against a SHA-256 known beforehand, or only by its size. */
   proof?: Proof;
   url?: string;
   /** Milliseconds since 1970, as `Date.now()` gives. */
@@ -30,37 +30,37 @@ export interface WorkOptions {
 
 export interface DownloadOptions extends WorkOptions {
   /**
-   * What to call it. For one address only. Unless told, the last piece of the address; where a file from elsewhere has that
-   * name, host and folders stand in brackets behind it.
+   * The name to store it under, for one URL only. Default: the last part of the URL's path; if a file from another URL has that name,
+   * with the host and folders added in parentheses.
    */
   name?: string;
-  /** The digest it must have, as 64 hex digits. For one address only. */
+  /** The SHA-256 that it must have, as 64 hex digits, for one URL only. */
   sha256?: string;
-  /** The size it must have. For one address only. */
+  /** The size that it must have, for one URL only. */
   bytes?: number;
   headers?: HeadersInit;
   /**
-   * Fetch what is there now, in place of a stored file of that name, which is kept until the new one is whole. Nothing is
-   * fetched where the server's ETag or date shows that the stored one is the same. Waits while the stored one is being read.
+   * Replaces a stored file of that name with the server's current one. The stored file is kept until the new one is complete. Nothing is
+   * downloaded if the server's ETag or date shows that the file has not changed. Waits while the stored file is in use.
    */
   replace?: boolean;
 }
 
 export interface ImportOptions extends WorkOptions {
-  /** What to call it; a `File`'s own name unless told. */
+  /** The name to store it under. Default: the name of the `File`. */
   name?: string;
   sha256?: string;
-  /** Store it in place of another file of that name, which is kept until this one is whole. */
+  /** Replaces a stored file of that name, which is kept until this one is complete. */
   replace?: boolean;
 }
 
 export interface SourceOptions {
-  /** Told how much has been checked. Each byte is when it is first read. */
+  /** Called as bytes are verified, which happens when they are first read. */
   onProgress?: OnProgress;
 }
 
 export interface VerifyOptions extends WorkOptions {
-  /** Fetch damaged parts again from where the file came from. */
+  /** Downloads damaged ranges again from the file's URL. */
   repair?: boolean;
   headers?: HeadersInit;
 }
@@ -69,37 +69,37 @@ export interface Verification {
   name: string;
   bytes: number;
   sha256: string;
-  /** What was damaged and has been repaired; empty when nothing was. */
+  /** The ranges that were damaged and have been repaired. */
   repaired: ByteRange[];
 }
 
 /**
- * Model files kept by the browser.
+ * Model files stored in the browser.
  *
  * Every failure is a `RullamaError` with a code: `storage.quota`, `storage.unavailable`, `storage.corrupt`, `storage.missing`,
- * `storage.busy`, `storage.exists`, those of servers and files that begin with `source.`, `option.wrong_type`, `cancelled`.
+ * `storage.busy`, `storage.exists`, `gguf.not_gguf`, codes of servers and files that start with `source.`, `option.*`, `cancelled`.
  */
 export interface ModelStore {
-  /** Everything stored, whole or not, by name. */
+  /** All files, complete or not, sorted by name. */
   list(): Promise<StoredModel[]>;
-  /** Fetches a file; goes on where an earlier attempt stopped. At once when it is already there. */
+  /** Downloads a file. Resumes an earlier download; returns at once if the file is already stored. */
   download(url: string | URL, options?: DownloadOptions): Promise<StoredModel>;
-  /** Fetches several files (the parts of a split model), one after another, each stored under its own name. */
+  /** Downloads several files (the parts of a split model) one after another, each stored under its own name. */
   download(urls: readonly (string | URL)[], options?: DownloadOptions): Promise<StoredModel[]>;
   /** Stores a file from the user's disk. */
   import(blob: Blob, options?: ImportOptions): Promise<StoredModel>;
   /**
-   * Opens a complete file for reading. It cannot be deleted, in any tab, until the source is closed. What is read is compared
-   * with what was stored; a read throws `storage.corrupt` when it differs.
+   * Opens a complete file for reading. It cannot be deleted, in any tab, until the source is closed. Each read is verified, and rejects
+   * with `storage.corrupt` if the bytes differ from what was stored.
    */
   source(name: string, options?: SourceOptions): Promise<ByteSource>;
-  /** Reads the whole file and compares it with what was stored; throws `storage.corrupt` when it differs. */
+  /** Reads and verifies the whole file. Rejects with `storage.corrupt` if it is damaged. */
   verify(name: string, options?: VerifyOptions): Promise<Verification>;
-  /** A complete file as a `File`, for saving it elsewhere. */
+  /** A complete file as a `File`, to save it elsewhere. */
   export(name: string): Promise<File>;
-  /** Removes a file, or what is there of it. Throws `storage.busy` while it is being read or written. */
+  /** Deletes a file, complete or not. Rejects with `storage.busy` while it is in use. */
   delete(name: string): Promise<void>;
   estimate(): Promise<StoreSpace>;
-  /** Ends what the store itself started. Sources stay open. */
+  /** Stops the store's worker. Open sources stay open. */
   close(): void;
 }

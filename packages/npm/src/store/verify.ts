@@ -1,7 +1,6 @@
-// Checking a stored file as a whole, and fetching again only what is damaged.
+// Verifies a whole stored file, and downloads only the damaged ranges again.
 //
-// A block fetched again is compared with the digest of the first time before it is written, so nothing but the very file
-// that was stored can repair it.
+// A block is compared with its original digest before it is written, so only the file that was stored can repair it.
 
 import { Watch } from "../source/wire.js";
 import { damagedBlocks, joined, rangeText } from "./blocks.js";
@@ -14,35 +13,35 @@ import { ProgressMeter } from "./progress.js";
 import type { StoreRecord } from "./record.js";
 import { blockBytes } from "./record.js";
 
-/** Reads the whole file and gives what is not as it was stored, in ranges of a part at most. */
+/** Reads the whole file and gives the damaged ranges, each at most one part long. */
 export async function damagedRanges(
   file: FileReading, record: StoreRecord, signal: AbortSignal, onProgress?: OnProgress,
 ): Promise<ByteRange[]> {
   const meter = new ProgressMeter("verify", record.name, onProgress);
   const damaged: ByteRange[] = [];
   for (let at = 0; at < record.stored; at += record.partBytes) {
-    if (signal.aborted) throw cancelled(`verifying \`${record.name}\``);
+    if (signal.aborted) throw cancelled(`Verifying \`${record.name}\``);
     const end = Math.min(at + record.partBytes, record.stored);
-    // A file cut short gives fewer bytes, which then are not those of the record.
+    // A truncated file gives fewer bytes, which do not match the record.
     const bytes = await file.read(at, end - at);
     damaged.push(...joined(await damagedBlocks(record, bytes, at / blockBytes(record), Math.ceil(end / blockBytes(record))), record.partBytes));
     meter.at(end, record.stored);
   }
-  if (signal.aborted) throw cancelled(`verifying \`${record.name}\``);
+  if (signal.aborted) throw cancelled(`Verifying \`${record.name}\``);
   if (file.size > record.stored) damaged.push({ offset: record.stored, length: file.size - record.stored });
   return damaged;
 }
 
-/** Fetches a range of whole blocks again and writes it when it is right. */
+/** Downloads a range of whole blocks again and writes it if it is correct. */
 export async function repairRange(
   writer: FileWriter, record: StoreRecord, origin: Origin, range: ByteRange, stall: number, signal: AbortSignal,
 ): Promise<void> {
-  // What lies behind the end never belonged to the file.
+  // Bytes after the end never belonged to the file.
   if (range.offset >= record.stored) return writer.truncate(record.stored);
   const bytes = await fetchRange(record, origin, range, stall, signal);
   const [from, to] = [range.offset / blockBytes(record), Math.ceil((range.offset + range.length) / blockBytes(record))];
   if (bytes.length < range.length || (await damagedBlocks(record, bytes, from, to)).length > 0) {
-    throw new StoreError("source.changed", `\`${record.name}\` is another file on its server now; ${rangeText(range)} cannot be repaired from it`, { file: record.name });
+    throw new StoreError("source.changed", `\`${record.name}\` has changed on its server, so ${rangeText(range)} cannot be repaired from it.`, { file: record.name });
   }
   await writer.write(bytes, range.offset);
   await writer.flush();
@@ -55,14 +54,14 @@ async function fetchRange(record: StoreRecord, origin: Origin, range: ByteRange,
     const reply = await watch.race(origin.open(range.offset, record.validator, watch.signal, range.offset + range.length));
     if (reply.offset !== range.offset) {
       void reply.body.cancel().catch(() => {});
-      throw new StoreError("source.range_ignored", `the server of \`${name}\` cannot give bytes from ${range.offset} on alone`, { file: name });
+      throw new StoreError("source.range_ignored", `The server of \`${name}\` does not support Range requests, so the file cannot be repaired from it.`, { file: name });
     }
     return await readAll(reply, range.length, watch);
   } catch (cause) {
-    if (signal.aborted) throw cancelled(`repairing \`${name}\``);
+    if (signal.aborted) throw cancelled(`Repairing \`${name}\``);
     if (cause instanceof StoreError && !watch.silent) throw cause;
     const reason = watch.silent ?? cause;
-    throw new StoreError("source.connection", `the connection broke while \`${name}\` was repaired: ${reason instanceof Error ? reason.message : String(reason)}`, { file: name }, { cause });
+    throw new StoreError("source.connection", `The connection broke while \`${name}\` was repaired: ${reason instanceof Error ? reason.message : String(reason)}`, { file: name }, { cause });
   } finally {
     watch.stop();
   }

@@ -1,22 +1,25 @@
-// The store as a window has it: reading, listing and deleting happen here, writing and hashing in a worker,
-// because sync access handles exist only there and a hash of gigabytes would freeze the page.
+// The store in a window. It reads, lists and deletes itself; a worker writes and hashes, because sync access handles exist only there and
+// hashing gigabytes would freeze the page.
 
+import { BUNDLER_HINT } from "../hints.js";
+import { absolute } from "../source/addresses.js";
 import type { ByteSource } from "../source/types.js";
 import { StoreError, cancelled } from "./error.js";
 import type { StoreSpace } from "./files.js";
 import { headersOf } from "./http-origin.js";
-import { describesOne } from "./options.js";
+import { callOptions, describesOne } from "./options.js";
 import { askToPersist } from "./persist.js";
 import { revived } from "./protocol.js";
 import type { StoreAnswer, StoreMethod, StorePort, StoreProtocol } from "./protocol.js";
+import { amongSeveral } from "./progress.js";
 import type { OnProgress } from "./progress.js";
 import type { DownloadOptions, ImportOptions, ModelStore, SourceOptions, StoredModel, Verification, VerifyOptions, WorkOptions } from "./types.js";
 
 export interface WindowStoreOptions {
   folder: string;
-  /** A store over the same folder, for what a window can do itself. */
+  /** A store over the same folder, for the operations that a window can do itself. */
   reading: ModelStore;
-  /** Starts the worker. Called when it is first needed. */
+  /** Starts the worker, when it is first needed. */
   connect: () => { port: StorePort; close: () => void };
 }
 
@@ -43,15 +46,20 @@ export class WindowModelStore implements ModelStore {
   download(url: string | URL, options?: DownloadOptions): Promise<StoredModel>;
   download(urls: readonly (string | URL)[], options?: DownloadOptions): Promise<StoredModel[]>;
   async download(urls: string | URL | readonly (string | URL)[], options: DownloadOptions = {}): Promise<StoredModel | StoredModel[]> {
+    callOptions("download", options);
     askToPersist();
     if (typeof urls === "string" || urls instanceof URL) return this.#download(urls, options);
     describesOne(urls, options);
     const models: StoredModel[] = [];
-    for (const url of urls) models.push(await this.#download(url, options));
+    for (const [index, url] of urls.entries()) {
+      const onProgress = amongSeveral(options.onProgress, index, urls.length);
+      models.push(await this.#download(url, { ...options, ...(onProgress ? { onProgress } : {}) }));
+    }
     return models;
   }
 
   async import(blob: Blob, options: ImportOptions = {}): Promise<StoredModel> {
+    callOptions("import", options);
     askToPersist();
     const name = options.name ?? (blob as Partial<File>).name;
     return this.#call("import", { blob, options: { ...plainOptions(options), ...(name ? { name } : {}) } }, options);
@@ -62,6 +70,7 @@ export class WindowModelStore implements ModelStore {
   }
 
   async verify(name: string, options: VerifyOptions = {}): Promise<Verification> {
+    callOptions("verify", options);
     return this.#call("verify", { name, options: plainOptions(options) }, options);
   }
 
@@ -80,17 +89,16 @@ export class WindowModelStore implements ModelStore {
   close(): void {
     this.#connection?.close();
     this.#connection = undefined;
-    this.#fail(cancelled("the store's work"));
+    this.#fail(cancelled("The operation of the store"));
   }
 
   async #download(url: string | URL, options: DownloadOptions): Promise<StoredModel> {
-    // Against the page: in the worker a relative address would mean something else.
     return this.#call("download", { url: absolute(url), options: plainOptions(options) }, options);
   }
 
   #call<M extends StoreMethod>(method: M, params: StoreProtocol[M]["params"], { signal, onProgress }: WorkOptions): Promise<StoreProtocol[M]["result"]> {
     return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(cancelled(method));
+      if (signal?.aborted) return reject(cancelled(`The ${method}`));
       const id = this.#next++;
       const port = this.#port();
       const cancel = () => port.postMessage({ store: "cancel", id });
@@ -108,7 +116,7 @@ export class WindowModelStore implements ModelStore {
         port.postMessage({ store: "call", id, folder: this.#options.folder, method, params });
       } catch (cause) {
         done();
-        reject(new StoreError("option.wrong_type", `an option of \`${method}\` cannot be sent to a worker: ${String(cause)}`, {}, { cause }));
+        reject(new StoreError("option.wrong_type", `An option of \`${method}\` cannot be posted to a worker: ${String(cause)}`, {}, { cause }));
       }
     });
   }
@@ -121,7 +129,7 @@ export class WindowModelStore implements ModelStore {
     const broken = port as StorePort & { addEventListener(type: string, listener: (event: Event) => void): void };
     broken.addEventListener("error", (event: Event) => {
       this.#connection = undefined;
-      this.#fail(new StoreError("storage.unavailable", `the store's worker failed: ${(event as ErrorEvent).message ?? "it did not start"}`));
+      this.#fail(new StoreError("storage.unavailable", `The store's worker failed: ${(event as ErrorEvent).message || `its script could not be loaded. ${BUNDLER_HINT}`}`));
     });
     port.start?.();
     return port;
@@ -138,14 +146,6 @@ export class WindowModelStore implements ModelStore {
 
   #fail(error: Error): void {
     for (const call of [...this.#calls.values()]) call.reject(error);
-  }
-}
-
-function absolute(url: string | URL): string {
-  try {
-    return new URL(url, globalThis.location?.href).href;
-  } catch (cause) {
-    throw new StoreError("option.wrong_type", `\`${String(url)}\` is not an address`, {}, { cause });
   }
 }
 

@@ -38,7 +38,7 @@ export const tests = [
     title: "every kind of source, and the errors of servers",
     gpu: [],
     quick: true,
-    async body({ Engine }, { origin }, assert) {
+    async body({ Engine, inspect }, { origin }, assert) {
       const reaches = (source, options) => assert.reachesUpload(Engine, source, options);
       const load = (source, options) => Engine.load(source, { selfTest: false, ...options });
       const url = `${origin}/models/micro-e2b-Q8_0.gguf`;
@@ -60,6 +60,28 @@ export const tests = [
       });
       assert(reads.length > 0 && Math.max(...reads) <= 16 << 20, "what was read");
       await reaches({ length: bytes.length, read: (offset, length) => bytes.buffer.slice(offset, offset + length) });
+
+      // An inspection reads the header alone, agrees with loading, and fails as loading does.
+      const ranges = [];
+      const counted = { length: bytes.length, read: (offset, length) => (ranges.push([offset, length]), bytes.slice(offset, offset + length)) };
+      const report = await inspect(counted, { context: 64 });
+      const last = Math.max(...ranges.map(([offset, length]) => offset + length));
+      assert(last < bytes.length / 2, `${last} of ${bytes.length} bytes were read`);
+      assert.equal([report.architecture, report.format, report.bytes, report.context, report.residency], ["gemma4", "Q8_0", bytes.length, 64, "gpu"]);
+      assert(report.name && report.parameters > 1e5 && report.largestContext === report.contextLength, JSON.stringify(report));
+      const { needed, available, weights, caches, scratch, staging } = report.memory;
+      assert(needed === weights + caches + scratch + staging && weights > 0 && available === null, JSON.stringify(report.memory));
+      assert.equal([report.warnings, report.conversions], [[], []]);
+      const remote = await inspect(url, { memory: 1e9, worker: false });
+      assert.equal([remote.memory.available, remote.name, remote.context], [1e9, report.name, Math.min(4096, report.contextLength)]);
+      const refused = await assert.fails(() => inspect(new Blob([bytes]), { memory: needed - 1, context: 64, residency: "gpu" }), "memory.too_large");
+      assert.equal(refused.details.bytes, needed);
+      await assert.fails(() => inspect(new File(["%PDF-1.7 is a document"], "paper.pdf")), "gguf.not_gguf");
+      await assert.fails(() => inspect(bytes.subarray(0, 2_000_000)), "gguf.truncated");
+      await assert.fails(() => inspect([url, url]), "gguf.split");
+      await assert.fails(() => inspect(url, { context: 1_000_000 }), "context.too_large");
+      await assert.fails(() => inspect(url, { store: true }), "option.unknown");
+      await assert.fails(() => inspect(url, { signal: AbortSignal.abort() }), "cancelled");
 
       // The browser's storage: through a synchronous handle in the worker, as a file on the page.
       const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle("models", { create: true });
@@ -131,6 +153,15 @@ export const tests = [
       // By the address, under the same name: found, and as damaged as it is.
       await assert.fails(() => Engine.load(url, { ...options, store: { name } }), "storage.corrupt");
       await store.delete(name);
+
+      // A model that cannot run here is not downloaded.
+      seen.length = 0;
+      await assert.fails(() => Engine.load(url, { ...options, store: true, memory: 8e6 }), "memory.too_large");
+      await assert.fails(() => Engine.load(url, { ...options, store: true, memory: 8e6, worker: false }), "memory.too_large");
+      assert.equal(seen, []);
+      assert.equal(await store.list(), []);
+      await assert.reachesUpload(Engine, `${url}?whole`, { store: { name: "without ranges" } });
+      await store.delete("without ranges");
 
       await assert.fails(() => Engine.load(url, { store: { sha256: "1" } }), "option.wrong_type");
       await assert.fails(() => Engine.load(url, { store: { sha512: "1" } }), "option.unknown");

@@ -42,11 +42,18 @@ export const tests = [
   },
 ];
 
+/** A file that starts as GGUF does, with random bytes after that. */
+function modelFile(size) {
+  const content = randomBytes(size);
+  content.write("GGUF", "latin1");
+  return content;
+}
+
 const BOTH = ["chromium", "firefox"];
 
 const steps = {
   "a download": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("whole.gguf", content, { etag: `"${digest(content)}"` });
     const page = await open(await browser.tab());
     const { model, events } = await page.evaluate(async () => {
@@ -56,7 +63,7 @@ const steps = {
     });
     check("a download is complete and proved by its ETag", model.complete && model.proof === "sha256" && model.sha256 === digest(content), model);
     check("every byte is sent once", server.sent("whole.gguf") === SIZE, server.sent("whole.gguf"));
-    check("progress ends at 1", events.length > 1 && events.at(-1).progress === 1 && events.at(-1).total === SIZE, events.at(-1));
+    check("progress ends at 1", events.length > 1 && events.at(-1).progress === 1 && events.at(-1).overall === 1 && events.at(-1).total === SIZE, events.at(-1));
     const [listed] = await page.evaluate(() => store.list());
     check("it is listed", listed.name === "whole.gguf" && listed.storedBytes === SIZE && listed.complete, listed);
     await page.evaluate(() => store.download("/files/whole.gguf"));
@@ -113,7 +120,7 @@ const steps = {
   } },
 
   "aborting and resuming": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("abort.gguf", content, { pause: 10 });
     const page = await open(await browser.tab());
     const error = await page.evaluate(abortAt, { url: "/files/abort.gguf", bytes: 5 * 1024 * 1024 });
@@ -131,7 +138,7 @@ const steps = {
   } },
 
   "connections that break": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("cut.gguf", content, { cuts: [3_000_001, 17_000_003, 5] });
     const page = await open(await browser.tab());
     const model = await page.evaluate(() => store.download("/files/cut.gguf"));
@@ -140,7 +147,7 @@ const steps = {
   } },
 
   "a server of another origin": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("cross.gguf", content, { cuts: [4_000_000] });
     const page = await open(await browser.tab());
     const model = await page.evaluate((url) => store.download(url), `${server.otherOrigin}/files/cross.gguf`);
@@ -150,7 +157,7 @@ const steps = {
   } },
 
   "reloading in the middle": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("reload.gguf", content, { pause: 20 });
     const tab = await browser.tab();
     let page = await open(tab);
@@ -167,10 +174,10 @@ const steps = {
   } },
 
   "a changed file": { browsers: BOTH, async run({ browser, server, open }) {
-    const file = server.add("changed.gguf", randomBytes(SIZE), { pause: 10 });
+    const file = server.add("changed.gguf", modelFile(SIZE), { pause: 10 });
     const page = await open(await browser.tab());
     await page.evaluate(abortAt, { url: "/files/changed.gguf", bytes: 4 * 1024 * 1024 });
-    file.content = randomBytes(SIZE);
+    file.content = modelFile(SIZE);
     file.etag = '"changed.gguf-2"';
     file.pause = 0;
     const model = await page.evaluate(() => store.download("/files/changed.gguf"));
@@ -178,7 +185,7 @@ const steps = {
   } },
 
   "two tabs downloading": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("both.gguf", content, { pause: 20 });
     const pages = [await open(await browser.tab()), await open(await browser.tab())];
     const results = await Promise.all(pages.map((page) => page.evaluate(async () => {
@@ -192,7 +199,7 @@ const steps = {
   } },
 
   "a tab that goes away": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("taken.gguf", content, { pause: 20 });
     const first = await browser.tab();
     const one = await open(first);
@@ -211,8 +218,8 @@ const steps = {
   } },
 
   "room and wrong files": { browsers: BOTH, async run({ browser, server, open }) {
-    server.add("huge.gguf", randomBytes(1000), { claims: 4e15 });
-    server.add("wrong.gguf", randomBytes(100_000), { etag: `"sha256:${"0".repeat(64)}"` });
+    server.add("huge.gguf", modelFile(1000), { claims: 4e15 });
+    server.add("wrong.gguf", modelFile(100_000), { etag: `"sha256:${"0".repeat(64)}"` });
     const page = await open(await browser.tab());
     const huge = await page.evaluate(tryIt, "store.download('/files/huge.gguf')");
     check("a file too large is refused with its size and the room", huge.code === "storage.quota" && huge.details.needed === 4e15 && huge.details.free > 0, huge);
@@ -220,12 +227,19 @@ const steps = {
     check("a file with another hash than promised is refused", wrong.code === "storage.corrupt", wrong);
     const absent = await page.evaluate(tryIt, "store.download('/files/absent.gguf')");
     check("a missing file is told with its status", absent.code === "source.status" && absent.details.status === 404, absent);
+    server.add("login.gguf", Buffer.from("<!doctype html><title>Sign in</title>".padEnd(1_000_000)), { pause: 50 });
+    const page404 = await page.evaluate(tryIt, "store.download('/files/login.gguf')");
+    check("a file that is not GGUF is refused at its first bytes", page404.code === "gguf.not_gguf" && server.sent("login.gguf") < 1_000_000, page404);
+    const picture = await page.evaluate(tryIt, "store.import(new File([new Uint8Array([137, 80, 78, 71, 13, 10])], 'picture.gguf'))");
+    check("so is one that is imported", picture.code === "gguf.not_gguf", picture);
+    const nowhere = await page.evaluate(tryIt, "store.download('http://127.0.0.1:9/nowhere.gguf')");
+    check("a server that cannot be reached is named", nowhere.code === "source.connection" && /127\.0\.0\.1:9 could not be reached/.test(nowhere.message), nowhere);
     const left = (await page.evaluate(() => store.list())).map(({ name }) => name);
-    check("nothing of them stays", !left.some((name) => /huge|wrong|absent/.test(name)), left);
+    check("nothing of them stays", !left.some((name) => /huge|wrong|absent|login|picture|nowhere/.test(name)), left);
   } },
 
   "room that runs out on the way": { browsers: ["chromium"], async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("full.gguf", content, { pause: 20 });
     const page = await open(await browser.tab());
     const { usage } = await page.evaluate(() => store.estimate());
@@ -246,13 +260,13 @@ const steps = {
   } },
 
   "replacing": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     const file = server.add("replaced.gguf", content);
     const page = await open(await browser.tab());
     await page.evaluate(() => store.download("/files/replaced.gguf"));
     await page.evaluate(() => store.download("/files/replaced.gguf", { replace: true }));
     check("a file that did not change is not fetched again", server.sent("replaced.gguf") < SIZE + MEBIBYTE, server.of("replaced.gguf"));
-    Object.assign(file, { content: randomBytes(SIZE - 5), etag: '"replaced.gguf-2"', pause: 10 });
+    Object.assign(file, { content: modelFile(SIZE - 5), etag: '"replaced.gguf-2"', pause: 10 });
     await page.evaluate(abortAt, { url: "/files/replaced.gguf", bytes: 5 * 1024 * 1024, options: { replace: true } });
     const kept = await page.evaluate(tryIt, "store.verify('replaced.gguf')");
     check("the old file is kept until the new one is whole", kept.value?.sha256 === digest(content), kept);
@@ -268,7 +282,7 @@ const steps = {
   "importing": { browsers: BOTH, async run({ browser, open }) {
     const page = await open(await browser.tab());
     const { model, code } = await page.evaluate(async () => {
-      const bytes = new Uint8Array(20_000_000).map((_, i) => (i * 31) >> 3);
+      const bytes = new Uint8Array(20_000_000).map((_, i) => (i < 4 ? [71, 71, 85, 70][i] : (i * 31) >> 3));
       const model = await store.import(new File([bytes], "mine.gguf"));
       const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
       const expected = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -280,7 +294,7 @@ const steps = {
   } },
 
   "restarting the browser": { browsers: BOTH, async run({ browser, server, open }) {
-    const content = randomBytes(SIZE);
+    const content = modelFile(SIZE);
     server.add("restart.gguf", content, { pause: 20 });
     const before = await open(await browser.tab());
     await before.evaluate(startAndReach, { url: "/files/restart.gguf", bytes: 18 * 1024 * 1024 });

@@ -22,13 +22,67 @@ describe("a download", () => {
     expect(files.contents.get(FILE)).toEqual(CONTENT);
     expect(files.contents.has(PART_FILE)).toBe(false);
     expect(server.sent).toBe(CONTENT.length);
-    expect(seen.at(-1)).toEqual({ status: "download", file: "model.gguf", loaded: CONTENT.length, total: CONTENT.length, progress: 1 });
+    expect(seen.at(-1)).toEqual({ status: "download", file: "model.gguf", loaded: CONTENT.length, total: CONTENT.length, progress: 1, overall: 1 });
   });
 
   test("asks for the first byte with Range too, so that nothing is compressed", async () => {
     const server = new FakeServer(CONTENT);
     await makeStore(server).store.download(URL_1);
     expect(server.requests).toEqual([{ range: "bytes=0-", ifRange: null }]);
+  });
+
+  test.each([
+    ["<!DOCTYPE html><title>Sign in</title>", "is a web page; if it was downloaded, the URL may be wrong or may need a login."],
+    ["%PDF-1.7", "is a PDF document."],
+    ["version https://git-lfs.github.com/spec/v1", "is a Git LFS pointer instead of the file itself."],
+    ["safetensors", 'starts with "safe" instead of "GGUF".'],
+    ["GG", 'starts with "GG" instead of "GGUF".'],
+  ])("of something that is not a GGUF file is refused at its first bytes: %s", async (text, reason) => {
+    const bytes = new Uint8Array(100_000);
+    const start = new TextEncoder().encode(text);
+    bytes.set(start);
+    const server = new FakeServer(text.length < 4 ? start : bytes);
+    // The magic number arrives in two pieces.
+    server.chunk = 3;
+    const { store, files } = makeStore(server);
+    const error = await failure(store.download(URL_1));
+    expect([error.code, error.message]).toEqual(["gguf.not_gguf", `This isn't a GGUF file: \`model.gguf\` ${reason}`]);
+    expect(files.contents.size).toBe(0);
+    expect(server.sent).toBeLessThan(100);
+    const imported = await failure(store.import(new File([server.bytes.slice()], "mine.gguf")));
+    expect([imported.code, files.contents.size]).toEqual(["gguf.not_gguf", 0]);
+  });
+
+  test("of an empty file is refused", async () => {
+    const { store, files } = makeStore();
+    const error = await failure(store.import(new File([], "empty.gguf")));
+    expect([error.code, error.message]).toEqual(["gguf.not_gguf", "This isn't a GGUF file: `empty.gguf` is empty."]);
+    expect(files.contents.size).toBe(0);
+  });
+
+  test("of a Hugging Face page stores the file that the page is about", async () => {
+    const { store } = makeStore(new FakeServer(CONTENT));
+    const model = await store.download("https://huggingface.co/org/repo/blob/main/model.gguf");
+    expect(model).toMatchObject({ name: "model.gguf", url: "https://huggingface.co/org/repo/resolve/main/model.gguf" });
+  });
+
+  test("of several files has one progress that never goes down and ends at 1", async () => {
+    const { store } = makeStore(new FakeServer(CONTENT));
+    const overall: number[] = [];
+    const urls = ["https://models.example/a.gguf", "https://models.example/b.gguf"];
+    await store.download(urls, { onProgress: (event) => overall.push(event.overall) });
+    expect(overall).toEqual([...overall].sort((a, b) => a - b));
+    expect(overall.at(-1)).toBe(1);
+    expect(overall).toContain(0.5);
+  });
+
+  test("with an option that does not exist is refused", async () => {
+    const { store } = makeStore(new FakeServer(CONTENT));
+    expect((await failure(store.download(URL_1, { sha: "1" } as never))).code).toBe("option.unknown");
+    expect((await failure(store.download(URL_1, { replace: 1 } as never))).code).toBe("option.wrong_type");
+    expect((await failure(store.import(new File([CONTENT.slice()], "a.gguf"), { url: "b" } as never))).code).toBe("option.unknown");
+    expect((await failure(store.source("a.gguf", { signal: 1 } as never))).code).toBe("option.unknown");
+    expect((await failure(store.verify("a.gguf", { fix: true } as never))).code).toBe("option.unknown");
   });
 
   test("is not fetched twice", async () => {
@@ -195,20 +249,41 @@ describe("a broken connection", () => {
     expect(server.requests.length).toBe(2);
   });
 
-  test("that never answers counts as broken", async () => {
+  test("that stays silent counts as broken", async () => {
     const server = new FakeServer(CONTENT);
-    let silent = 2;
+    server.breaks = [3000];
+    let [before, silent] = [1, 2];
     const fetching = (url: unknown, init?: RequestInit) => {
       const heeds = silent === 2;
-      if (silent-- <= 0) return server.fetch(url, init);
+      if (before-- > 0 || silent-- <= 0) return server.fetch(url, init);
       return new Promise<Response>((_, reject) => heeds && init?.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
     };
-    const { store } = makeStore(undefined, { fetch: fetching as typeof fetch, policy: { delay: 1, longestDelay: 1, retries: 2, stall: 20 } });
+    const policy = { delay: 1, longestDelay: 1, retries: 3, stall: 20 };
+    const { store } = makeStore(undefined, { fetch: fetching as typeof fetch, policy });
     expect((await store.download(URL_1)).complete).toBe(true);
-    silent = Infinity;
+    [before, silent] = [1, Infinity];
+    server.breaks = [3000];
     const error = await failure(store.download(URL_1, { name: "other" }));
     expect(error.code).toBe("source.connection");
     expect(error.message).toContain("0.02 s");
+  });
+
+  test("to a server that has never answered is given up at once, with the reason and nothing stored", async () => {
+    const server = new FakeServer(CONTENT);
+    server.statuses = [0, 0];
+    const { store, files } = makeStore(server);
+    const refused = await failure(store.download(URL_1));
+    expect([refused.code, server.requests.length]).toEqual(["source.connection", 2]);
+    expect(refused.message).toBe("models.example could not be reached: fetch failed. Check the address and the network connection.");
+    const requests: unknown[] = [];
+    const silent = (_url: unknown, init?: RequestInit) => {
+      requests.push(init);
+      return new Promise<Response>((_, reject) => init?.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
+    };
+    const other = makeStore(undefined, { fetch: silent as typeof fetch, policy: { delay: 1, longestDelay: 1, retries: 3, stall: 20 } });
+    expect((await failure(other.store.download(URL_1))).code).toBe("source.connection");
+    expect(requests.length).toBe(1);
+    expect([files.contents.size, other.files.contents.size]).toEqual([0, 0]);
   });
 
   test("with a server that knows no ranges starts again, and ends when that leads nowhere", async () => {
@@ -493,7 +568,8 @@ describe("replacing", () => {
 
   test("keeps the old file until the new one is whole, and goes on where it stopped", async () => {
     const { store, server, files, read } = await outdated();
-    server.statuses = [0, 0, 0, 0, 0];
+    // The request whether the file has changed, and the two attempts to download it.
+    server.statuses = [0, 0, 0];
     expect((await failure(store.download(URL_1, { replace: true }))).code).toBe("source.connection");
     expect(await read()).toEqual(CONTENT);
     server.breaks = [Infinity, 3000, 0, 0, 0];

@@ -74,13 +74,15 @@ export class FakeServer {
   }
 }
 
-/** Bytes that look random and are the same each time. */
+/** A file that starts as GGUF does, with pseudo-random bytes after that. */
 export function noise(length: number, seed = 1): Uint8Array<ArrayBuffer> {
   let x = seed;
-  return Uint8Array.from({ length }, () => {
+  const bytes = Uint8Array.from({ length }, () => {
     x = (Math.imul(x, 1664525) + 1013904223) >>> 0;
     return x >>> 24;
   });
+  bytes.set(new TextEncoder().encode("GGUF").subarray(0, length));
+  return bytes;
 }
 
 export function digest(bytes: Uint8Array): string {

@@ -143,7 +143,7 @@ describe("reading what was damaged", () => {
     }
     // What was checked with the end of one read is read again as the start of the next, and that is all.
     expect(read).toBeLessThan(CONTENT.length * 1.4);
-    expect(seen.at(-1)).toEqual({ status: "verify", file: NAME, loaded: CONTENT.length, total: CONTENT.length, progress: 1 });
+    expect(seen.at(-1)).toEqual({ status: "verify", file: NAME, loaded: CONTENT.length, total: CONTENT.length, progress: 1, overall: 1 });
     read = 0;
     await source.read(5, 7);
     expect(read).toBe(7);

@@ -7,7 +7,8 @@ import { Completions, type CompletionChunk } from "../../src/completions.js";
 import { RullamaError } from "../../src/errors.js";
 import { messageJson, messagesJson, optionsJson, readMessages } from "../../src/names.js";
 import { Reply } from "../../src/reply.js";
-import { describe as describeSource, fileName, splitUrls } from "../../src/source/open.js";
+import { downloadUrl, fileName, splitUrls } from "../../src/source/addresses.js";
+import { describe as describeSource } from "../../src/source/open.js";
 import { passOnFeatures } from "../../src/subgroups.js";
 import type { ChatOptions, Delta, Message, ReplyResult } from "../../src/types.js";
 
@@ -32,42 +33,42 @@ function thrown(work: () => unknown): { code?: unknown; message?: unknown } {
 
 describe("numbers outside of their ranges are refused by the name that the program wrote", () => {
   test.each<[string, unknown, string]>([
-    ["temperature", -1, "found -1; expected a finite number, 0 or above"],
-    ["temperature", Number.NaN, "found NaN; expected a finite number, 0 or above"],
-    ["temperature", Number.POSITIVE_INFINITY, "found Infinity; expected a finite number, 0 or above"],
-    ["temperature", 1e300, "found 1e+300; expected a finite number, 0 or above"],
-    ["topP", 2, "found 2; expected a number from 0 to 1"],
-    ["top_p", -0.1, "found -0.1; expected a number from 0 to 1"],
-    ["minP", 1.5, "found 1.5; expected a number from 0 to 1"],
-    ["typicalP", Number.NaN, "found NaN; expected a number from 0 to 1"],
-    ["repeatPenalty", 0, "found 0; expected a finite number above 0"],
-    ["frequencyPenalty", Number.NEGATIVE_INFINITY, "found -Infinity; expected a finite number"],
-    ["presencePenalty", Number.NaN, "found NaN; expected a finite number"],
-    ["repeatLastN", -2, "found -2; expected a whole number from -1 to 2147483647"],
-    ["topK", 0.5, "found 0.5; expected a whole number from -1 to 4294967295"],
-    ["maxTokens", -3, "found -3; expected a whole number from -2 to 4294967295"],
-    ["topLogprobs", 21, "found 21; expected a whole number from 0 to 20"],
-    ["seed", 2 ** 65, "found 36893488147419103000; expected a whole number from -9223372036854775808 to 18446744073709551615"],
+    ["temperature", -1, "is -1. It must be a finite number, 0 or above."],
+    ["temperature", Number.NaN, "is NaN. It must be a finite number, 0 or above."],
+    ["temperature", Number.POSITIVE_INFINITY, "is Infinity. It must be a finite number, 0 or above."],
+    ["temperature", 1e300, "is 1e+300. It must be a finite number, 0 or above."],
+    ["topP", 2, "is 2. It must be a number from 0 to 1."],
+    ["top_p", -0.1, "is -0.1. It must be a number from 0 to 1."],
+    ["minP", 1.5, "is 1.5. It must be a number from 0 to 1."],
+    ["typicalP", Number.NaN, "is NaN. It must be a number from 0 to 1."],
+    ["repeatPenalty", 0, "is 0. It must be a finite number above 0."],
+    ["frequencyPenalty", Number.NEGATIVE_INFINITY, "is -Infinity. It must be a finite number."],
+    ["presencePenalty", Number.NaN, "is NaN. It must be a finite number."],
+    ["repeatLastN", -2, "is -2. It must be a whole number from -1 to 2147483647."],
+    ["topK", 0.5, "is 0.5. It must be a whole number from -1 to 4294967295."],
+    ["maxTokens", -3, "is -3. It must be a whole number from -2 to 4294967295."],
+    ["topLogprobs", 21, "is 21. It must be a whole number from 0 to 20."],
+    ["seed", 2 ** 65, "is 36893488147419103000. It must be a whole number from -9223372036854775808 to 18446744073709551615."],
   ])("%s: %s", (name, value, message) => {
     const error = thrown(() => optionsJson({ [name]: value }));
-    expect([error.code, error.message]).toEqual(["option.out_of_range", `option \`${name}\`: ${message}`]);
+    expect([error.code, error.message]).toEqual(["option.out_of_range", `Option \`${name}\` ${message}`]);
   });
 
   test("also within a bias, and by OpenAI's names", async () => {
-    expect(thrown(() => optionsJson({ logitBias: { 7: Number.NaN } })).message).toBe("option `logitBias[7]`: found NaN; expected a finite number");
+    expect(thrown(() => optionsJson({ logitBias: { 7: Number.NaN } })).message).toBe("Option `logitBias[7]` is NaN. It must be a finite number.");
     expect(thrown(() => optionsJson({ logitBias: { 7: false, 8: -2.5 } }))).toEqual({});
-    expect(thrown(() => optionsJson({ topP: "1" } as never))).toMatchObject({ code: "option.wrong_type", message: "option `topP`: found a string; expected a number" });
+    expect(thrown(() => optionsJson({ topP: "1" } as never))).toMatchObject({ code: "option.wrong_type", message: "Option `topP` is a string. It must be a number." });
     for (const [name, value] of Object.entries({ top_p: 2, max_completion_tokens: -5, temperature: Number.NaN, seed: 0.5 })) {
       const error = await completions().completions.create({ messages: [{ role: "user", content: "Hi" }], [name]: value }).catch((error: unknown) => error);
       expect(error).toMatchObject({ code: "option.out_of_range" });
-      expect(String((error as Error).message)).toMatch(`option \`${name}\`: found ${value}; expected `);
+      expect(String((error as Error).message)).toMatch(`Option \`${name}\` is ${value}. It must be `);
     }
   });
 
   test("also by the names of the earlier system", async () => {
     for (const maxContext of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       const error = await Model.loadFromOpfs(() => new Uint8Array(), 1, maxContext).catch((error: unknown) => error);
-      expect(error).toMatchObject({ code: "option.out_of_range", message: `option \`maxContext\`: found ${maxContext}; expected a whole number from 1 to 4294967295` });
+      expect(error).toMatchObject({ code: "option.out_of_range", message: `Option \`maxContext\` is ${maxContext}. It must be a whole number from 1 to 4294967295.` });
     }
   });
 
@@ -224,6 +225,49 @@ test("a completion has OpenAI's shape", async () => {
   await expect(made.create({} as never)).rejects.toMatchObject({ code: "chat.wrong_type" });
   const call = { messages: [{ role: "assistant", tool_calls: [{ id: "c1" }] }] } as never;
   await expect(made.create(call)).rejects.toMatchObject({ code: "chat.wrong_type" });
+});
+
+test.each([
+  ["https://huggingface.co/org/repo/blob/main/dir/m.gguf", "https://huggingface.co/org/repo/resolve/main/dir/m.gguf"],
+  ["https://huggingface.co/org/repo/blob/main/m.gguf?show_file_info=m.gguf", "https://huggingface.co/org/repo/resolve/main/m.gguf?show_file_info=m.gguf"],
+  ["https://hf.co/org/repo/blob/v1/m.gguf", "https://hf.co/org/repo/resolve/v1/m.gguf"],
+  ["https://huggingface.co/datasets/org/repo/blob/main/m.gguf", "https://huggingface.co/datasets/org/repo/resolve/main/m.gguf"],
+  ["https://huggingface.co/org/repo/resolve/main/blob/m.gguf", "https://huggingface.co/org/repo/resolve/main/blob/m.gguf"],
+  ["https://example.org/org/repo/blob/main/m.gguf", "https://example.org/org/repo/blob/main/m.gguf"],
+  ["models/m.gguf", "models/m.gguf"],
+])("the file of %s is %s", (given, expected) => {
+  expect(downloadUrl(given)).toBe(expected);
+  if (URL.canParse(given)) {
+    expect(describeSource(given, () => 0)).toEqual([{ kind: "url", url: expected }]);
+  }
+});
+
+test("a role that does not exist is refused, everywhere", async () => {
+  const message = { role: "critic", content: "No." } as never;
+  const error = { code: "option.out_of_range", message: 'There is no role "critic". A role is one of system, developer, user, assistant, tool.' };
+  expect(() => messagesJson([{ role: "user", content: "Hi" }, message])).toThrow(expect.objectContaining(error));
+  expect(() => messageJson(message)).toThrow(expect.objectContaining(error));
+  for (const role of ["system", "developer", "user", "assistant", "tool"] as const) {
+    expect(JSON.parse(messageJson({ role, content: "Hi" }))).toEqual({ role, content: "Hi" });
+  }
+});
+
+test("fields and values of a completion that are not supported are refused", async () => {
+  const { completions: made, asked } = completions();
+  const codes = async (extra: object) => (await made.create({ messages: [], ...extra } as never).catch((error: { code: string }) => error) as { code: string }).code;
+  for (const unknown of [{ temprature: 1 }, { functions: [] }, { audio: {} }, { stream_options: { usage: true } }]) {
+    expect([unknown, await codes(unknown)]).toEqual([unknown, "option.unknown"]);
+  }
+  for (const value of [
+    { response_format: { type: "json_object" } }, { response_format: { type: "json_schema", json_schema: {} } }, { response_format: {} }, { response_format: "text" },
+    { reasoning_effort: "extreme" }, { stream: "yes" }, { logprobs: 3 }, { parallel_tool_calls: false }, { tool_choice: "required" }, { n: 2 },
+  ]) {
+    expect([value, await codes(value)]).toEqual([value, "option.out_of_range"]);
+  }
+  expect(asked.length).toBe(0);
+  await made.create({ messages: [], response_format: { type: "text" }, stop: null, n: 1, user: "u", metadata: {}, store: true, service_tier: "auto" } as never);
+  await expect(made.create({ messages: [] }, { timeout: 1 } as never)).rejects.toMatchObject({ code: "option.unknown" });
+  await expect(made.create(undefined as never)).rejects.toMatchObject({ code: "option.wrong_type" });
 });
 
 test("what would change the answer and cannot be done is refused", async () => {

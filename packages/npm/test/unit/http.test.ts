@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from "vitest";
 
 import { RullamaError } from "../../src/errors.js";
 import { httpSource, type HttpOptions } from "../../src/source/http.js";
+import { unreachable } from "../../src/source/reach.js";
 import { Pace } from "../../src/source/wire.js";
 import { withFakeClock } from "../store/tools.js";
 
@@ -148,19 +149,50 @@ describe("a connection that breaks", () => {
     expect(await source.read(0, 10)).toEqual(FILE.slice(0, 10));
   });
 
-  test("is given up after five attempts", async () => {
-    const options = server(() => Promise.reject(new TypeError("Failed to fetch")));
-    const error = await failure(httpSource(URL, options));
-    expect([error.code, options.ranges.length]).toEqual(["source.connection", 5]);
+  test("is given up after five attempts, if the server had answered", async () => {
+    const options = server((range, count) => (count === 0 ? good(range) : Promise.reject(new TypeError("Failed to fetch"))));
+    const error = await failure((await httpSource(URL, options)).read(0, 10));
+    expect([error.code, options.ranges.length]).toEqual(["source.connection", 1 + 5]);
     expect(error.message).toContain("Failed to fetch");
   });
 
-  test("counts as broken when it is silent", async () => {
-    const silent = server((_range, _count, { signal }) => {
-      return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
-    });
-    const error = await failure(httpSource(URL, { ...silent, silence: 5 }));
-    expect([error.code, silent.ranges.length]).toEqual(["source.connection", 5]);
+  test("is given up after two attempts, if the server has never answered", async () => {
+    const options = server(() => Promise.reject(new TypeError("Failed to fetch")));
+    const error = await failure(httpSource(URL, options));
+    expect([error.code, options.ranges.length]).toEqual(["source.connection", 2]);
+    expect(error.message).toBe("example.org could not be reached: Failed to fetch. Check the address and the network connection.");
+  });
+
+  test("counts as broken when it is silent, and is not tried again if it has never answered", async () => {
+    const silent = (after: number) =>
+      server((range, count, { signal }) => {
+        if (count < after) return good(range);
+        return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+      });
+    const never = silent(0);
+    const error = await failure(httpSource(URL, { ...never, silence: 5 }));
+    expect([error.code, never.ranges.length]).toEqual(["source.connection", 1]);
+    expect(error.message).toContain("no data arrived for 0.005 s");
+    const later = silent(1);
+    const source = await httpSource(URL, { ...later, silence: 5 });
+    expect([(await failure(source.read(0, 10))).code, later.ranges.length]).toEqual(["source.connection", 1 + 5]);
+  });
+});
+
+describe("the reason that a server cannot be reached", () => {
+  const down = (() => Promise.reject(new TypeError("Failed to fetch"))) as typeof fetch;
+  const up = (async () => new Response()) as typeof fetch;
+  const page = { origin: "https://app.example", protocol: "https:" };
+
+  test.each([
+    ["no connection", URL, down, { location: page, navigator: { onLine: false } }, "example.org could not be reached because this device is offline."],
+    ["an http address on an https page", "http://example.org/m.gguf", up, { location: page }, "the browser blocks http addresses. Use an https address."],
+    ["no CORS", URL, up, { location: page }, "example.org answers, but it does not allow pages of https://app.example to read its files (CORS)."],
+    ["a server that is down", URL, down, { location: page }, "example.org could not be reached: Failed to fetch. Check the address and the network connection."],
+    ["the page's own server", "https://app.example/m.gguf", up, { location: page }, "app.example could not be reached: Failed to fetch."],
+    ["a server on this machine", "http://localhost:1/m.gguf", down, { location: page }, "localhost:1 could not be reached: Failed to fetch."],
+  ])("%s", async (_, url, send, place, expected) => {
+    expect(await unreachable(url, "Failed to fetch", send, place)).toContain(expected);
   });
 });
 
@@ -202,7 +234,7 @@ describe("a server that trickles", () => {
       return failure(source.read(0, 1000));
     });
     expect(error.code).toBe("source.too_slow");
-    expect(error.message).toMatch(/sent \d+ bytes in 6\d seconds; at least 65536 were expected/);
+    expect(error.message).toMatch(/sent \d+ bytes in 6\d seconds, and at least 65536 are required/);
     expect(seconds).toBeLessThan(66);
   });
 

@@ -1,0 +1,89 @@
+// The page for browsers without WebGPU: what is missing, and what the user can do.
+
+import type { Lack } from "./adapter";
+
+export type Browser = "chrome" | "edge" | "firefox" | "safari" | "ios" | "android" | "other";
+
+export function browserOf(agent: string): Browser {
+  // iPads claim to be Macs, but the advice for Safari fits both.
+  if (/iPhone|iPad|iPod/.test(agent)) {
+    return "ios";
+  }
+  if (/Firefox\//.test(agent)) {
+    return "firefox";
+  }
+  if (/Android/.test(agent)) {
+    return "android";
+  }
+  if (/Edg\//.test(agent)) {
+    return "edge";
+  }
+  if (/Chrome\//.test(agent)) {
+    return "chrome";
+  }
+  return /Safari\//.test(agent) ? "safari" : "other";
+}
+
+const ADVICE: Record<Browser, string[]> = {
+  chrome: [
+    "Update Chrome: version 113 and later have WebGPU on Windows and macOS.",
+    "Open chrome://settings/system and switch on “Use graphics acceleration when available”, then restart.",
+    "On Linux, open chrome://flags/#enable-unsafe-webgpu, choose “Enabled” and restart.",
+  ],
+  edge: [
+    "Update Edge: version 113 and later have WebGPU.",
+    "Open edge://settings/system and switch on graphics acceleration, then restart.",
+  ],
+  firefox: [
+    "Update Firefox: WebGPU is on in version 141 and later on Windows, and in 145 and later on Macs with Apple silicon.",
+    "Elsewhere, open about:config, set dom.webgpu.enabled to true, and restart.",
+    "If that does not help on Linux, try Chrome or Chromium.",
+  ],
+  safari: ["Update to macOS 26: its Safari has WebGPU.", "On an older macOS, use Chrome or Edge."],
+  ios: ["Update to iOS or iPadOS 26: every browser on the device has WebGPU then."],
+  android: ["Update Chrome: version 121 and later have WebGPU on Android 12 and later.", "Older devices don't have WebGPU in any browser."],
+  other: ["Current Chrome, Edge, Safari and Firefox have WebGPU on most computers and phones."],
+};
+
+const TITLES: Record<Lack, string> = {
+  insecure: "This page needs a secure address",
+  missing: "This browser has no WebGPU",
+  "no adapter": "No GPU is available",
+};
+
+export function SupportView({ lack, agent = navigator.userAgent }: { lack: Lack; agent?: string }) {
+  return (
+    <section class="page support" aria-label="WebGPU is missing">
+      <h1>{TITLES[lack]}</h1>
+      {lack === "insecure" ? <SecureAddress /> : <Advice lack={lack} agent={agent} />}
+      <p class="muted">Your chats are still here: you can read, export and import them without a GPU.</p>
+    </section>
+  );
+}
+
+function SecureAddress() {
+  return (
+    <>
+      <p>Browsers offer WebGPU only to pages with an https address, and to pages from your own computer.</p>
+      <p>Open the page at an address that begins with https://, or at http://localhost.</p>
+    </>
+  );
+}
+
+function Advice({ lack, agent }: { lack: "missing" | "no adapter"; agent: string }) {
+  const steps = [...ADVICE[browserOf(agent)], ...(lack === "no adapter" ? ["Update your GPU driver and restart the computer."] : [])];
+  return (
+    <>
+      <p>
+        {lack === "missing"
+          ? "rullama runs models on your GPU, which web pages use through WebGPU. These steps usually help:"
+          : "The browser has WebGPU, but found no GPU for it. These steps usually help:"}
+      </p>
+      <ol class="steps">
+        {steps.map((step) => (
+          <li key={step}>{step}</li>
+        ))}
+      </ol>
+    </>
+  );
+}

@@ -1,0 +1,73 @@
+// Checks a chosen model before anything is downloaded, stored or unloaded. Rejects with the error that loading it would give.
+
+import { inspect, splitUrls, type ModelSource, type ModelStore } from "rullama";
+import { fileName, type ModelChoice } from "./choice";
+import { isThisDemo } from "./demo";
+import { checkFile, probe } from "./probe";
+
+export interface CheckOptions {
+  store: ModelStore | undefined;
+  /** The context size that the model would be loaded with; null lets the engine choose. */
+  context: number | null;
+  signal: AbortSignal;
+}
+
+/** The store can download from these servers, but the header can't be read alone. The store checks the file as it arrives. */
+const UNREADABLE = ["source.range_ignored", "source.content_range"];
+
+export async function checkModel(choice: ModelChoice, { store, context, signal }: CheckOptions): Promise<void> {
+  if (isThisDemo(choice)) {
+    return;
+  }
+  switch (choice.kind) {
+    case "files":
+      for (const file of choice.files) {
+        await checkFile(file);
+      }
+      return readHeader(inOrder(choice.files), choice.files[0]?.name, context, signal);
+    case "address": {
+      const { href } = absolute(choice.url);
+      // A file that is stored, completely or in part, was checked before its download began.
+      if (choice.keep && !choice.replace && (await isStored(store, href))) {
+        return;
+      }
+      await probe(href, signal);
+      return readHeader(href, choice.name ?? fileName(href), context, signal).catch((error: unknown) => {
+        if (!choice.keep || !UNREADABLE.includes(String((error as { code?: unknown }).code))) {
+          throw error;
+        }
+      });
+    }
+    case "stored":
+      return readHeader(choice.names.map((stored) => ({ stored })), choice.names[0], context, signal);
+  }
+}
+
+/** The parts of a split model in order. */
+export function inOrder(files: readonly File[]): File[] {
+  return [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+async function readHeader(source: ModelSource, file: string | undefined, context: number | null, signal: AbortSignal): Promise<void> {
+  try {
+    await inspect(source, { signal, ...(context === null ? {} : { context }) });
+  } catch (thrown) {
+    const error = thrown as Error & { details?: object };
+    // The message names the file, also where the package was given one without a name.
+    throw Object.assign(new Error(error.message), { code: (thrown as { code?: unknown }).code, details: { file, ...error.details } });
+  }
+}
+
+async function isStored(store: ModelStore | undefined, href: string): Promise<boolean> {
+  const stored = (await store?.list().catch(() => [])) ?? [];
+  const first = splitUrls(href)[0] ?? href;
+  return stored.some(({ url }) => url === first);
+}
+
+function absolute(url: string): URL | { href: string } {
+  try {
+    return new URL(url, location.href);
+  } catch {
+    return { href: url };
+  }
+}
