@@ -27,6 +27,9 @@ pub(crate) fn wanted(
     if let Some(rows) = options.rows {
         wanted = wanted.rows(rows);
     }
+    if let Some(conversations) = options.conversations {
+        wanted = wanted.conversations(conversations);
+    }
     Ok((graph, wanted))
 }
 

@@ -83,7 +83,8 @@ fn conversations_until_memory_ends() {
     let (.., largest, _) =
         refused(&gpu, &model, &ModelOptions::default().context(8_000_000).cache(CacheFormat::F32));
     // Half of what can be bound, so that two fit into a binding.
-    let options = ModelOptions::default().context(largest.unwrap() / 2).cache(CacheFormat::F32).conversations(64);
+    let options =
+        ModelOptions::default().context(largest.unwrap() / 2).cache(CacheFormat::F32).conversations(64);
     let loaded = Rc::new(load(&gpu, &model, &options).unwrap());
     let mut states: Vec<_> = (0..8).map(|_| loaded.state().unwrap()).collect();
     let expected = step(&mut states[0], &[2, 610, 483]);
