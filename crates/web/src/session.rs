@@ -7,7 +7,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use js_sys::{Function, Promise};
 use rullama_chat::{Delta, ReplyParts};
-use rullama_engine::{Engine, FinishReason, Generation, Reply, Sampled, Session};
+use rullama_engine::{Engine, FinishReason, Generation, Reply, Sampled, Session, Usage};
 use rullama_tokenizer::{SpecialOutput, Tokenizer};
 use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;

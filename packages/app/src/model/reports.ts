@@ -48,17 +48,29 @@ export function reportErrors({ server, preferences, host, chat }: Parts, ask: Qu
 
 /** If the address has `?report`, asks whether errors may be reported. Nothing is sent, stored or kept before the answer. */
 async function offerReports(server: Server, preferences: Preferences, ask: Question): Promise<void> {
-  const address = new URL(location.href);
-  if (!address.searchParams.has("report")) {
+  if (!takeParameters().has("report")) {
     return;
   }
-  // The link asks once: a reload or a bookmark must not ask again.
-  address.searchParams.delete("report");
-  history.replaceState(history.state, "", address);
   await server.answered;
   if (server.ours && !preferences.settings.report && (await ask())) {
     preferences.change({ report: true });
   }
+}
+
+/**
+ * Removes `report` and `token` from the address, and gives all its parameters as they were. The link asks about reports once: a reload
+ * or a bookmark must not ask again. The server answered the token with a cookie, and a secret must not stay in the history, in
+ * screenshots or in an address that the user shares.
+ */
+function takeParameters(): URLSearchParams {
+  const address = new URL(location.href);
+  const given = new URLSearchParams(address.search);
+  if (given.has("report") || given.has("token")) {
+    address.searchParams.delete("report");
+    address.searchParams.delete("token");
+    history.replaceState(history.state, "", address);
+  }
+  return given;
 }
 
 export class Reporter {

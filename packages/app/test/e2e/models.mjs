@@ -281,7 +281,7 @@ export async function reports(checks, browser, rullama) {
     // A link only makes the app ask. Until the user allows it, nothing is sent and nothing is stored.
     const stored = () => page.evaluate(() => JSON.parse(localStorage.getItem("rullama.settings") ?? "{}").report ?? false);
     for (const answer of ["Not now", "Allow"]) {
-      await app.go("?report#/models");
+      await app.go("?report&token=secret#/models");
       await page.waitForSelector("dialog.report-question");
       equal([await stored(), await page.evaluate(() => location.search)], [false, ""], "before the answer");
       equal(await rullama.logs("load"), [], "before the answer");

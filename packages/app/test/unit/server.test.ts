@@ -158,6 +158,14 @@ describe("reports of errors", () => {
     expect([app.ask.mock.calls, app.replaceState.mock.calls]).toEqual([[], []]);
   });
 
+  test("the server's token leaves the address, with and without a question about reports", async () => {
+    for (const [given, asked] of [["?token=secret&x=1", 0], ["?report&token=secret&x=1", 1]] as const) {
+      const app = await open(`https://example.org/folder/${given}#/models`, true);
+      expect(app.ask).toHaveBeenCalledTimes(asked);
+      expect(app.replaceState.mock.calls).toEqual([[null, "", new URL("https://example.org/folder/?x=1#/models")]]);
+    }
+  });
+
   test("have the code and the facts, and are not repeated", async () => {
     const { log, reporter } = make(true, true);
     reporter.tell("load", error);

@@ -161,7 +161,7 @@ describe("a server that trickles", () => {
     const { store, files } = makeStore(server, { partBytes: LARGE_PART, policy: {} });
     const { result: error, seconds } = await withFakeClock(() => failure(store.download(URL_1)));
     expect(error.code).toBe("source.too_slow");
-    expect(error.message).toMatch(/`model.gguf` is too slow: it sent \d+ bytes in 6\d seconds; at least 65536 were expected/);
+    expect(error.message).toMatch(/^The server of `model.gguf` is too slow: it sent \d+ bytes in 6\d seconds, and at least 65536 are required\.$/);
     expect(error.details.file).toBe("model.gguf");
     expect(seconds).toBeLessThan(90);
     const { sent } = server;

@@ -255,7 +255,7 @@ describe("a server that trickles", () => {
       vi.advanceTimersByTime(3_600_000);
       expect(pace.add(1)).toBeUndefined();
       vi.advanceTimersByTime(60_000);
-      expect(pace.add(1)).toBe("it sent 2 bytes in 60 seconds; at least 100 were expected");
+      expect(pace.add(1)).toBe("it sent 2 bytes in 60 seconds, and at least 100 are required");
     } finally {
       vi.useRealTimers();
     }
