@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::lock::Mutex;
-use rullama_graph::{Ahead, Attended, Op, Rows, SoftRows};
+use rullama_graph::{Ahead, Attended, Graph, Op, Rows, SoftRows};
 
 use crate::{
     GpuError, GpuModel,
@@ -146,7 +146,7 @@ impl Run {
             buffer
         };
         let tokens = storage("tokens", 4 * u64::from(MOST_SLOTS + most_rows))?;
-        let soft_rows = storage("soft rows", 4 * u64::from(soft_width(model)) * u64::from(most_rows))?;
+        let soft_rows = storage("soft rows", 4 * u64::from(soft_width(graph)) * u64::from(most_rows))?;
         let shape = graph.value(graph.output()).shape;
         let rows = if shape.rows == Rows::Last { options.conversations } else { most_rows };
         let output =
@@ -246,8 +246,8 @@ impl Drop for Run {
 }
 
 /// Columns of rows made by towers; of a graph that takes none, one.
-pub(crate) fn soft_width(model: &GpuModel) -> u32 {
-    let widths = model.graph.nodes().iter().filter_map(|node| match node.op {
+pub(crate) fn soft_width(graph: &Graph) -> u32 {
+    let widths = graph.nodes().iter().filter_map(|node| match node.op {
         Op::Embed { soft: SoftRows::Given, .. } => Some(node.shape.width),
         _ => None,
     });

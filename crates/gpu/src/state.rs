@@ -187,7 +187,7 @@ impl GpuState {
 
     /// The tokens of rows; where a tower made a row, the token that stands for it.
     fn checked_ids(&self, rows: &[RowInput<'_>]) -> Result<Vec<u32>, GpuError> {
-        let (vocabulary, expected) = (self.model.vocabulary, soft_width(&self.model) as usize);
+        let (vocabulary, expected) = (self.model.vocabulary, soft_width(&self.model.graph) as usize);
         let id = |row: &RowInput<'_>| match *row {
             RowInput::Token(id) if id >= vocabulary => Err(GpuError::UnknownToken { id, vocabulary }),
             RowInput::Token(id) => Ok(id),
