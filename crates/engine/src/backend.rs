@@ -105,6 +105,9 @@ pub trait State {
         Box::pin(async { Ok(false) })
     }
 
+    /// Ends a reply that was begun: no more tokens are asked for. What was read stays.
+    fn end(&mut self) {}
+
     /// The next token, after [`begin`](Self::begin) gave `true`.
     fn next_token(&mut self) -> Pending<'_, u32> {
         unreachable!("only states that begin replies are asked for tokens")

@@ -31,6 +31,9 @@ pub struct LoadOptions {
     /// The most tokens of a prompt that a GPU reads at once; without it, as many as are read fastest.
     #[cfg(feature = "gpu")]
     pub rows: Option<u32>,
+    /// Conversations that a GPU keeps at once, at most; without it, a few. Those beyond are read again when they go on.
+    #[cfg(feature = "gpu")]
+    pub conversations: Option<u32>,
     /// The style of prompts, if the model's package states one; without it, [`prompt_style`] decides.
     pub prompts: Option<PromptStyle>,
     /// The source of seeds for replies whose options name none.
@@ -48,6 +51,8 @@ impl Default for LoadOptions {
             residency: None,
             #[cfg(feature = "gpu")]
             rows: None,
+            #[cfg(feature = "gpu")]
+            conversations: None,
             prompts: None,
             entropy: Entropy::default(),
         }

@@ -44,6 +44,11 @@ pub enum EngineError {
     #[error(transparent)]
     DeviceLost(Box<dyn std::error::Error>),
 
+    /// The conversation lost its place in the backend's memory to another one. The session is still valid and reads the
+    /// conversation again.
+    #[error("the conversation made room for another one and has to be read again")]
+    Evicted,
+
     /// A step failed for a reason that only its backend knows.
     #[error("the model can't continue")]
     Step {
@@ -96,6 +101,7 @@ impl EngineError {
             Self::Sample(error) => error.code(),
             Self::NotFinite { .. } => "model.not_finite",
             Self::DeviceLost(_) => "device.lost",
+            Self::Evicted => "conversation.evicted",
             Self::Step { code, .. } => code,
             Self::EmptyPrompt => "input.empty",
             Self::ContextOverflow { .. } => "context.overflow",

@@ -27,6 +27,9 @@ pub(crate) fn wanted(
     if let Some(rows) = options.rows {
         wanted = wanted.rows(rows);
     }
+    if let Some(conversations) = options.conversations {
+        wanted = wanted.conversations(conversations);
+    }
     Ok((graph, wanted))
 }
 
@@ -124,6 +127,10 @@ impl State for GpuBackendState {
         })
     }
 
+    fn end(&mut self) {
+        self.state.end();
+    }
+
     fn next_token(&mut self) -> Pending<'_, u32> {
         Box::pin(async { self.state.next_token().await.map_err(failed) })
     }
@@ -152,6 +159,7 @@ pub(crate) fn failed(error: GpuError) -> EngineError {
     match error {
         GpuError::NotFinite { value, tokens } => EngineError::NotFinite { value: value.to_owned(), tokens },
         error @ GpuError::Lost { .. } => EngineError::DeviceLost(Box::new(error)),
+        GpuError::Evicted => EngineError::Evicted,
         error => EngineError::Step { code: error.code(), source: Box::new(error) },
     }
 }

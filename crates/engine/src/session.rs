@@ -121,10 +121,10 @@ impl Session {
         if all { self.read_all(ids).await } else { self.read(ids).await }
     }
 
-    /// After [`EngineError::DeviceLost`]: asks the state to replace the device. The messages stay; the tokens have to be
-    /// read again.
+    /// After [`EngineError::DeviceLost`] or [`EngineError::Evicted`]: asks the state to start again, on a new device if need
+    /// be. The messages stay; the tokens have to be read again.
     pub(crate) async fn recover(&mut self, error: &EngineError) -> Result<bool, EngineError> {
-        let lost = matches!(error, EngineError::DeviceLost(_));
+        let lost = matches!(error, EngineError::DeviceLost(_) | EngineError::Evicted);
         let recovered = lost && self.state.recover().await?;
         if recovered {
             self.history.truncate(self.state.len());

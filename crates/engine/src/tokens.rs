@@ -137,12 +137,14 @@ impl<'s> TokenStream<'s> {
         Ok(())
     }
 
-    /// Makes it possible to continue after a device was lost; gives every other error back.
+    /// Makes it possible to continue after a device was lost or the conversation was evicted; gives every other error back.
     async fn recover(&mut self, error: EngineError) -> Result<(), EngineError> {
-        if self.recoveries == RECOVERIES || !self.session.recover(&error).await? {
+        // Making room for others is no failure, and may happen any number of times.
+        let is_failure = !matches!(error, EngineError::Evicted);
+        if (is_failure && self.recoveries == RECOVERIES) || !self.session.recover(&error).await? {
             return Err(error);
         }
-        self.recoveries += 1;
+        self.recoveries += u32::from(is_failure);
         // All tokens have to be read again. The sampler has used up the random numbers of those generated so far.
         self.chooser = Chooser::Unknown;
         Ok(())
@@ -175,5 +177,12 @@ impl<'s> TokenStream<'s> {
                 Ok(sampled)
             }
         }
+    }
+}
+
+/// Tokens that nobody asks for any more need not be computed.
+impl Drop for TokenStream<'_> {
+    fn drop(&mut self) {
+        self.session.state.end();
     }
 }

@@ -235,6 +235,7 @@ fn one_damaged_token_is_refused_where_it_is_read() {
     let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
     // Of this prompt, the first token had been read before.
     assert_eq!(not_finite(pollster::block_on(generation.read_prompt()).err(), "a prompt"), 1 + 4);
+    drop(generation);
     let (found, error) = generate(&mut session, SamplingOptions::GREEDY, at as u32 + 1);
     assert!(error.is_none(), "{error:?}");
     assert_eq!(found, ids[..=at]);

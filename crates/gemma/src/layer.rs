@@ -1,6 +1,6 @@
 //! One decoder layer.
 
-use rullama_graph::{Cache, Rope, Tensor, Weight};
+use rullama_graph::{Rope, Tensor, Weight};
 
 use crate::{
     Config, GemmaError, attention::Attention, experts::Experts, feed_forward::FeedForward,
@@ -26,13 +26,12 @@ impl Layer {
         index: u32,
         config: &Config,
         rope: Rope,
-        caches: &[Cache],
         tensors: &LayerLoader<'_>,
     ) -> Result<Self, GemmaError> {
         let (width, eps) = (config.width, config.eps);
         Ok(Self {
             attention_norm: tensors.vector(names::ATTENTION_NORM, width)?,
-            attention: Attention::load(index, config, rope, caches, tensors)?,
+            attention: Attention::load(index, config, rope, tensors)?,
             post_attention_norm: tensors.vector(names::POST_ATTENTION_NORM, width)?,
             ffn_norm: tensors.vector(names::FEED_FORWARD_NORM, width)?,
             ffn: FeedForward::load(width, config.layers[index as usize].feed_forward_width, tensors)?,
@@ -44,20 +43,16 @@ impl Layer {
         })
     }
 
-    /// Where this layer's keys and values are.
-    pub(crate) fn cache(&self) -> Cache {
-        self.attention.cache()
-    }
-
     /// Attention, then feed-forward, each normed on the way in and on the way out; then what the layer's own
-    /// embedding adds. With `last_only`, everything but keys and values is computed for the last row alone.
+    /// embedding adds. `stored` is what layers attend to, as [`Attention::forward`] has it. With `last_only`, everything but keys and values is computed for the last row alone.
     pub(crate) fn forward<'g>(
         &self,
         x: Tensor<'g>,
         embeddings: Option<Tensor<'g>>,
+        stored: &mut Vec<Tensor<'g>>,
         last_only: bool,
     ) -> Tensor<'g> {
-        let a = self.attention.forward(x.rms_norm(self.attention_norm, self.eps), last_only);
+        let a = self.attention.forward(x.rms_norm(self.attention_norm, self.eps), stored, last_only);
         let x = if last_only { x.last_row() } else { x };
         let x = (x + a.rms_norm(self.post_attention_norm, self.eps)).named("after_attention");
 

@@ -1,7 +1,7 @@
 //! The text decoder: embedding, layers, head.
 
 use rullama_gguf::Model;
-use rullama_graph::{Builder, Cache, Graph, Rope, SoftRows};
+use rullama_graph::{Builder, Graph, Rope, SoftRows};
 
 use crate::{
     Config, GemmaError, checks, layer::Layer, loader::Loader, names, per_layer_embedding::PerLayerEmbedding,
@@ -35,22 +35,20 @@ pub fn text(model: &Model, config: &Config, outputs: Outputs) -> Result<Graph, G
     let per_layer = PerLayerEmbedding::load(config, &tensors)?;
     let ropes = ropes(config, &tensors)?;
     let mut layers = Vec::new();
-    let mut caches: Vec<Cache> = Vec::new();
-    for (index, rope) in ropes.into_iter().enumerate() {
-        let index = index as u32;
-        let layer = Layer::load(index, config, rope, &caches, &tensors.layer(index))?;
-        caches.push(layer.cache());
-        layers.push(layer);
+    for (index, rope) in (0..).zip(ropes) {
+        layers.push(Layer::load(index, config, rope, &tensors.layer(index))?);
     }
 
     let mut x = builder.embed(table, (config.width as f32).sqrt(), SoftRows::Given).named("embed_scaled");
     let mut embeddings = per_layer.map(|per_layer| per_layer.forward(x, &tensors));
+    let mut stored = Vec::new();
     for (index, layer) in layers.iter().enumerate() {
         let last_only = outputs == Outputs::Last && index >= config.last_owner();
         if last_only {
             embeddings = embeddings.map(|embeddings| embeddings.last_row());
         }
-        x = builder.scope(format_args!("layer{index}"), || layer.forward(x, embeddings, last_only));
+        x = builder
+            .scope(format_args!("layer{index}"), || layer.forward(x, embeddings, &mut stored, last_only));
     }
     let x = x.rms_norm(output_norm, config.eps).named("final_norm");
     let logits = x.linear(head);

@@ -12,9 +12,13 @@
 use rullama_gpu::{
     CacheFormat, CacheLayout as _, Gpu, GpuError, GpuOptions,
     attention::{RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid},
-    lab::{Lab, Prepared},
+    lab::{Lab, Prepared, Step},
+    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };
 use rullama_graph::{AttendShape, Mask};
+
+/// What norms add to the mean of squares.
+const EPS: f32 = 1e-6;
 
 const COPIES: u32 = 64;
 const ROUNDS: u32 = 20;
@@ -78,13 +82,9 @@ impl Bench<'_> {
     }
 
     /// Microseconds of one run.
-    fn time(
-        &self,
-        [rows, position]: [u32; 2],
-        prepare: impl Fn(usize) -> Vec<Prepared>,
-    ) -> Result<f64, GpuError> {
+    fn time(&self, step: &Step, prepare: impl Fn(usize) -> Vec<Prepared>) -> Result<f64, GpuError> {
         let kernels: Vec<Prepared> = (0..self.copies as usize).flat_map(prepare).collect();
-        let seconds = self.lab.time(&kernels, [rows, position], self.rounds)?;
+        let seconds = self.lab.time(&kernels, step, self.rounds)?;
         Ok(1e6 * seconds / f64::from(self.copies))
     }
 
@@ -101,9 +101,20 @@ impl Bench<'_> {
         let [sums, peaks] = owning.scratch_bytes().map(|bytes| lab.zeros(bytes));
         let y = lab.zeros(4 * u64::from(q_columns));
         let window = shape.mask.window.unwrap_or(0);
-        let eps = 1e-6f32.to_bits();
-        let (k_at, v_at) = (q_columns, q_columns + kv_columns);
-        let params = [shape.heads, shape.kv_heads, window, capacity, 0, k_at, v_at, 0, shape.head_width, eps];
+        let params = AttendRowParams {
+            heads: shape.heads,
+            kv_heads: shape.kv_heads,
+            window,
+            capacity,
+            last: 0,
+            q_at: 0,
+            q_stride: 0,
+            k_at: q_columns,
+            v_at: q_columns + kv_columns,
+            q_weight: 0,
+            k_weight: shape.head_width,
+            eps: EPS,
+        };
         let attend = |attention: &RowAttention, copy: usize| {
             let [keys, values] = &caches[copy % caches.len()];
             let buffers = [
@@ -116,16 +127,17 @@ impl Bench<'_> {
                 ("sums", &sums),
                 ("peaks", &peaks),
             ];
-            lab.prepare(&attention.attend(), &params, &buffers, attention.attend_grid(position))
+            lab.prepare(&attention.attend(), &[params.into()], &buffers, attention.attend_grid(position))
         };
         let merge = || {
             let buffers = [("sums", &sums), ("peaks", &peaks), ("y", &y)];
-            lab.prepare(&owning.merge(), &[shape.heads, window], &buffers, owning.merge_grid())
+            let params = MergeParams { heads: shape.heads, window, last: 0 };
+            lab.prepare(&owning.merge(), &[params.into()], &buffers, owning.merge_grid())
         };
-        let step = [1, position];
-        let own = self.time(step, |copy| vec![attend(owning, copy)])?;
-        let borrow = self.time(step, |copy| vec![attend(borrowing, copy)])?;
-        let both = self.time(step, |copy| vec![attend(owning, copy), merge()])?;
+        let step = Step::new(1, position);
+        let own = self.time(&step, |copy| vec![attend(owning, copy)])?;
+        let borrow = self.time(&step, |copy| vec![attend(borrowing, copy)])?;
+        let both = self.time(&step, |copy| vec![attend(owning, copy), merge()])?;
         println!(
             "  keys by {:2}, splits of {:3} ({:2}), context {context:5}: own {own:6.2} µs, borrowed {borrow:6.2} µs, own and merge {both:6.2} µs",
             owning.parts,
@@ -148,15 +160,21 @@ impl Bench<'_> {
         let turns = lab.floats(&[0.8, 0.6].repeat((ROWS * shape.head_width / 2) as usize));
         let bytes = 4 * u64::from(ROWS * q_columns);
         let (queries, y) = (lab.zeros(bytes), lab.zeros(bytes));
-        let eps = 1e-6f32.to_bits();
-        let step = [ROWS, position];
-        let query = self.time(step, |_| {
+        let step = Step::new(ROWS, position);
+        let query = self.time(&step, |_| {
             let buffers = [("q", &x), ("vectors", &vectors), ("turns", &turns), ("y", &queries)];
-            let params = [shape.heads, 0, stride, 0, 0, eps];
+            let params = QueryHeadsParams {
+                heads: shape.heads,
+                q_at: 0,
+                q_stride: stride,
+                q_weight: 0,
+                last: 0,
+                eps: EPS,
+            };
             let grid = query_heads_grid(shape.heads, ROWS);
-            vec![lab.prepare(&query_heads(shape.head_width), &params, &buffers, grid)]
+            vec![lab.prepare(&query_heads(shape.head_width), &[params.into()], &buffers, grid)]
         })?;
-        let cache = self.time(step, |copy| {
+        let cache = self.time(&step, |copy| {
             let [keys, values] = &caches[copy % caches.len()];
             let buffers = [
                 ("k", &x),
@@ -166,17 +184,26 @@ impl Bench<'_> {
                 ("keys", keys),
                 ("values", values),
             ];
-            let (k_at, v_at) = (q_columns, q_columns + kv_columns);
-            let params = [shape.kv_heads, capacity, k_at, stride, v_at, stride, shape.head_width, eps];
+            let params = CacheHeadsParams {
+                kv_heads: shape.kv_heads,
+                capacity,
+                k_at: q_columns,
+                k_stride: stride,
+                v_at: q_columns + kv_columns,
+                v_stride: stride,
+                k_weight: shape.head_width,
+                eps: EPS,
+            };
             let grid = [shape.kv_heads, ROWS, 1];
-            vec![lab.prepare(&cache_heads(layout, shape.head_width), &params, &buffers, grid)]
+            vec![lab.prepare(&cache_heads(layout, shape.head_width), &[params.into()], &buffers, grid)]
         })?;
-        let attend = self.time(step, |copy| {
+        let attend = self.time(&step, |copy| {
             let [keys, values] = &caches[copy % caches.len()];
             let buffers = [("q", &queries), ("keys", keys), ("values", values), ("y", &y)];
-            let params = [shape.heads, shape.kv_heads, window, capacity, 0];
-            let spec = attend_tile(layout, shape.head_width, false);
-            vec![lab.prepare(&spec, &params, &buffers, attend_tile_grid(&shape, ROWS))]
+            let params =
+                AttendTileParams { heads: shape.heads, kv_heads: shape.kv_heads, window, capacity, last: 0 };
+            let spec = attend_tile(layout, shape.head_width);
+            vec![lab.prepare(&spec, &[params.into()], &buffers, attend_tile_grid(&shape, ROWS))]
         })?;
         let seen: u64 =
             (position..context).map(|row| u64::from(row + 1) - shape.mask.first(row as usize) as u64).sum();

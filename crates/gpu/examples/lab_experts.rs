@@ -9,7 +9,10 @@
 
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Experts, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles, lab::Lab, weights::pack::Packing,
+    Experts, Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
+    lab::{Lab, Step},
+    params::{GroupRowsParams, LinearParams},
+    weights::pack::Packing,
 };
 
 const EXPERTS: Experts = Experts { count: 128, used: 8 };
@@ -59,11 +62,13 @@ fn main() {
         let groups = lab.zeros(4 * u64::from(Experts::words(tiles, tile_rows)));
         let buffers = [("routing", &routing), ("groups", &groups)];
         let spec = EXPERTS.group_rows(tile_rows);
-        (lab.prepare(&spec, &[tiles], &buffers, [EXPERTS.count, 1, 1]), groups)
+        let params = GroupRowsParams { tiles };
+        (lab.prepare(&spec, &[params.into()], &buffers, [EXPERTS.count, 1, 1]), groups)
     };
+    let step = Step::new(rows, 0);
     for tile_rows in [8, 16, 32, 64] {
         let kernels: Vec<_> = (0..40).map(|_| group(tile_rows).0).collect();
-        let seconds = lab.time(&kernels, [rows, 0], 10).unwrap() / kernels.len() as f64;
+        let seconds = lab.time(&kernels, &step, 10).unwrap() / kernels.len() as f64;
         println!("rows by expert, in tiles of {tile_rows:2}: {:.1} µs", seconds * 1e6);
     }
 
@@ -82,9 +87,27 @@ fn main() {
         let y_stride = outputs * EXPERTS.used;
         let y = lab.zeros(4 * u64::from(rows * y_stride));
         let [d, e, f] = packing.plane_words;
-        let mut params = vec![a as u32, b as u32, c as u32, 0, d, e, f, 0];
-        params.extend([width, outputs, 0, matrix, 0, weights, pair, 0, x_stride, x_slot]);
-        params.extend([0, y_stride, 2 * EXPERTS.used, 0, 0, 1f32.to_bits(), 1f32.to_bits()]);
+        let params = LinearParams {
+            plane_at: [a as u32, b as u32, c as u32, 0],
+            plane_words: [d, e, f, 0],
+            width,
+            outputs,
+            first_row: 0,
+            matrix_rows: matrix,
+            shard_first: 0,
+            shard_rows: weights,
+            pair,
+            x_at: 0,
+            x_stride,
+            x_slot,
+            y_at: 0,
+            y_stride,
+            routing_width: 2 * EXPERTS.used,
+            other_at: 0,
+            other_stride: 0,
+            factor: 1.0,
+            cap: 1.0,
+        };
 
         let chosen = Tiles::for_experts(EXPERTS, rows, paired);
         let work = 2.0 * f64::from(rows * EXPERTS.used) * f64::from(width) * f64::from(matrix);
@@ -104,7 +127,7 @@ fn main() {
                 .with(epilogue);
             let spec = tiles.constants(spec);
             let (grouping, groups) = group(tiles.rows);
-            lab.run(&[grouping], [rows, 0]);
+            lab.run(&[grouping], &step);
             let most = EXPERTS.tiles(rows, tiles.rows);
             let words = pollster::block_on(lab.read(&groups)).unwrap();
             let experts = words.chunks(1 + tiles.rows as usize).map(|tile| tile[0].to_bits());
@@ -112,9 +135,10 @@ fn main() {
             let [columns, ..] = tiles.grid(rows, outputs);
             let buffers = [("weight", &weight), ("x", &x), ("y", &y), ("groups", &groups)];
             let again = (2e10 / work).clamp(1.0, 40.0) as usize;
-            let kernels: Vec<_> =
-                (0..again).map(|_| lab.prepare(&spec, &params, &buffers, [columns, most, 1])).collect();
-            let seconds = lab.time(&kernels, [rows, 0], 10).unwrap() / again as f64;
+            let kernels: Vec<_> = (0..again)
+                .map(|_| lab.prepare(&spec, &[params.into()], &buffers, [columns, most, 1]))
+                .collect();
+            let seconds = lab.time(&kernels, &step, 10).unwrap() / again as f64;
             let star = if tiles == chosen { "*" } else { "" };
             let (micros, rate) = (seconds * 1e6, work / seconds / 1e12);
             println!("{line} {full:4} of {most:4} tiles {micros:9.1} µs {rate:6.2} TFLOP/s {star}");

@@ -6,7 +6,10 @@
 
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Fragment, Gpu, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles, lab::Lab, weights::pack::Packing,
+    Fragment, Gpu, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
+    lab::{Lab, Step},
+    params::LinearParams,
+    weights::pack::Packing,
 };
 
 /// Width, outputs, whether they are pairs.
@@ -45,18 +48,34 @@ fn main() {
             let y = lab.zeros(4 * u64::from(rows * outputs));
             let [a, b, c, _] = starts.map(|at| at as u32);
             let [d, e, f] = packing.plane_words;
-            let mut params = vec![a, b, c, 0, d, e, f, 0];
-            params.extend([
-                width, outputs, 0, weights, 0, weights, pair, 0, width, 0, 0, outputs, 0, 0, outputs,
-            ]);
-            params.extend([1f32.to_bits(), 1f32.to_bits()]);
+            let params = LinearParams {
+                plane_at: [a, b, c, 0],
+                plane_words: [d, e, f, 0],
+                width,
+                outputs,
+                first_row: 0,
+                matrix_rows: weights,
+                shard_first: 0,
+                shard_rows: weights,
+                pair,
+                x_at: 0,
+                x_stride: width,
+                x_slot: 0,
+                y_at: 0,
+                y_stride: outputs,
+                routing_width: 0,
+                other_at: 0,
+                other_stride: outputs,
+                factor: 1.0,
+                cap: 1.0,
+            };
             let work = 2.0 * f64::from(rows) * f64::from(width) * f64::from(weights);
             let measure = |spec: KernelSpec, grid: [u32; 3]| {
                 let buffers = [("weight", &weight), ("x", &x), ("y", &y)];
                 let again = (2e10 / work).clamp(1.0, 40.0) as usize;
                 let kernels: Vec<_> =
-                    (0..again).map(|_| lab.prepare(&spec, &params, &buffers, grid)).collect();
-                let seconds = lab.time(&kernels, [rows, 0], 10).unwrap() / again as f64;
+                    (0..again).map(|_| lab.prepare(&spec, &[params.into()], &buffers, grid)).collect();
+                let seconds = lab.time(&kernels, &Step::new(rows, 0), 10).unwrap() / again as f64;
                 (seconds, pollster::block_on(lab.read(&y)).unwrap())
             };
             let epilogue = if paired { Fragment::GeluPair } else { Fragment::Store };

@@ -6,7 +6,12 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program that measures and prints")]
 
 use rullama_gguf::Format;
-use rullama_gpu::{Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles, lab::Lab, weights::pack::Packing};
+use rullama_gpu::{
+    Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
+    lab::{Lab, Step},
+    params::LinearParams,
+    weights::pack::Packing,
+};
 
 /// Width, outputs, whether they are pairs, format.
 const SHAPES: [(u32, u32, bool, Format); 20] = [
@@ -91,9 +96,27 @@ fn main() {
         let x = lab.floats(&(0..rows * width).map(|i| (i % 97) as f32 * 0.01 - 0.5).collect::<Vec<_>>());
         let y = lab.zeros(4 * u64::from(rows * outputs));
         let [d, e, f] = packing.plane_words;
-        let mut params = vec![a as u32, b as u32, c as u32, 0, d, e, f, 0];
-        params.extend([width, outputs, 0, weights, 0, weights, pair, 0, width, 0, 0, outputs, 0, 0, outputs]);
-        params.extend([1f32.to_bits(), 1f32.to_bits()]);
+        let params = LinearParams {
+            plane_at: [a as u32, b as u32, c as u32, 0],
+            plane_words: [d, e, f, 0],
+            width,
+            outputs,
+            first_row: 0,
+            matrix_rows: weights,
+            shard_first: 0,
+            shard_rows: weights,
+            pair,
+            x_at: 0,
+            x_stride: width,
+            x_slot: 0,
+            y_at: 0,
+            y_stride: outputs,
+            routing_width: 0,
+            other_at: 0,
+            other_stride: outputs,
+            factor: 1.0,
+            cap: 1.0,
+        };
 
         let chosen = Tiles::choose(rows, outputs, paired);
         let work = 2.0 * f64::from(rows) * f64::from(width) * f64::from(weights);
@@ -117,8 +140,9 @@ fn main() {
             let buffers = [("weight", &weight), ("x", &x), ("y", &y)];
             // Many in each submission, which has a cost of its own.
             let again = (2e10 / work).clamp(1.0, 40.0) as usize;
-            let kernels: Vec<_> = (0..again).map(|_| lab.prepare(&spec, &params, &buffers, grid)).collect();
-            let seconds = lab.time(&kernels, [rows, 0], 10).unwrap() / again as f64;
+            let kernels: Vec<_> =
+                (0..again).map(|_| lab.prepare(&spec, &[params.into()], &buffers, grid)).collect();
+            let seconds = lab.time(&kernels, &Step::new(rows, 0), 10).unwrap() / again as f64;
             let star = if tiles == chosen { "*" } else { "" };
             let [columns, bands, _] = grid;
             let workgroups = columns * bands;

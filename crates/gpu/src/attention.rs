@@ -3,11 +3,13 @@
 //! A row that is decoded takes `attend_row`, and `merge` or the same arithmetic in whatever reads its result. Steps of
 //! several rows take `query_heads`, `cache_heads` and `attend_tile`. Heads of other widths ([`CacheLayout::fits`]) go the general way.
 
-use rullama_graph::AttendShape;
+use rullama_graph::{Ahead, AttendShape};
 
 use crate::{
     CacheFormat, CacheLayout,
     kernel::{Fragment, Kernel, KernelSpec},
+    rows::MOST_STEP_ROWS,
+    tuning::{GLOBAL_SPLITS, HEAD_THREADS, MERGE_SLICES, SLIDING_SPLITS},
 };
 
 /// Says that a norm has no weight, where the place of one is asked for.
@@ -16,14 +18,8 @@ pub const NO_WEIGHT: u32 = u32::MAX;
 /// The lanes of a workgroup, the most that WebGPU guarantees.
 const LANES: u32 = 256;
 
-/// The lanes that norm one of many heads together. A head of 256 has as many quads in each half.
-const TEAM: u32 = 32;
-
 /// Pairs of a row and a head that one workgroup of `attend_tile` answers.
 pub(crate) const TILE_PAIRS: u32 = 32;
-
-/// Lanes that take turns at the splits of four columns when they are merged.
-const MERGE_SLICES: u32 = 8;
 
 /// The most eights of columns of a key that a lane of `attend_row` holds.
 const MOST_PIECES: u32 = 4;
@@ -50,7 +46,8 @@ pub struct RowAttention {
 impl RowAttention {
     /// With what is best on a large GPU. `subgroup` is the lanes of a subgroup, where all have the same number.
     pub fn new(shape: AttendShape, layout: CacheFormat, owns: bool, subgroup: Option<u32>) -> Self {
-        let (split_keys, most_splits) = if shape.mask.window.is_some() { (64, 8) } else { (32, 64) };
+        let (split_keys, most_splits) =
+            if shape.mask.window.is_some() { SLIDING_SPLITS } else { GLOBAL_SPLITS };
         let eighths = shape.head_width / 8;
         // Subgroups of which a lane would have more than it can hold are no help.
         let subgroup = subgroup.filter(|&lanes| lanes >= 8 && eighths.div_ceil(lanes) <= MOST_PIECES);
@@ -97,15 +94,22 @@ impl RowAttention {
             .constant("MOST_SPLITS", self.most_splits)
     }
 
-    /// Workgroups that share the context of a row at `position`.
-    pub fn splits(&self, position: u32) -> u32 {
-        let seen = self.shape.mask.window.map_or(position + 1, |window| window.min(position + 1));
+    /// Workgroups that share the context of a row that sees keys up to `end`.
+    pub fn splits(&self, end: u32) -> u32 {
+        // A window may begin before the keys that a row sees of its own span, so it is no bound there; grids may be larger
+        // than they need be.
+        let seen = self.shape.mask.window.map_or(end, |window| (window + self.span_rows()).min(end));
         seen.div_ceil(self.split_keys).clamp(1, self.most_splits)
+    }
+
+    /// Rows that a row with a window may see after itself.
+    fn span_rows(&self) -> u32 {
+        if self.shape.mask.ahead == Ahead::Nothing { 0 } else { MOST_STEP_ROWS }
     }
 
     /// The workgroups that attend from a row at `position`.
     pub fn attend_grid(&self, position: u32) -> [u32; 3] {
-        [self.shape.heads, self.splits(position), 1]
+        [self.shape.heads, self.splits(position + 1), 1]
     }
 
     /// The workgroups that merge.
@@ -127,13 +131,13 @@ pub fn query_heads(head_width: u32) -> KernelSpec {
         .with(Fragment::Turn)
         .with(Fragment::Team)
         .constant("LANES", LANES)
-        .constant("TEAM", TEAM)
+        .constant("TEAM", HEAD_THREADS)
         .constant("HEAD_WIDTH", head_width)
 }
 
 /// The workgroups of [`query_heads`].
 pub fn query_heads_grid(heads: u32, rows: u32) -> [u32; 3] {
-    [heads.div_ceil(LANES / TEAM), rows, 1]
+    [heads.div_ceil(LANES / HEAD_THREADS), rows, 1]
 }
 
 /// The kernel that norms, turns and stores the keys and values of several rows. Its grid is `[kv_heads, rows, 1]`.
@@ -144,17 +148,16 @@ pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
         .with(layout.reader())
         .with(Fragment::Halves)
         .with(layout.writer())
-        .constant("LANES", 2 * TEAM)
-        .constant("TEAM", TEAM)
+        .constant("LANES", 2 * HEAD_THREADS)
+        .constant("TEAM", HEAD_THREADS)
         .constant("HEAD_WIDTH", head_width)
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }
 
-/// The kernel that attends from several rows. `ends_given` says that a buffer tells how far each row sees.
-pub fn attend_tile(layout: CacheFormat, head_width: u32, ends_given: bool) -> KernelSpec {
+/// The kernel that attends from several rows of one conversation.
+pub fn attend_tile(layout: CacheFormat, head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::AttendTile)
         .with(layout.reader())
-        .with(if ends_given { Fragment::AheadGiven } else { Fragment::AheadNothing })
         .constant("HEAD_WIDTH", head_width)
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }

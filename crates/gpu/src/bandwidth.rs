@@ -3,7 +3,7 @@
 
 use crate::{
     Gpu, GpuError, Kernel, KernelSpec,
-    lab::{Lab, Prepared},
+    lab::{Lab, Prepared, Step},
 };
 
 /// Lanes of a workgroup: the most that WebGPU guarantees.
@@ -82,7 +82,7 @@ impl<'g> Reading<'g> {
         }
         let spec = KernelSpec::new(Kernel::Read).constant("LANES", LANES).constant("PASSES", PASSES);
         let workgroups = [workgroups as u32, 1, 1];
-        let kernel = |_| lab.prepare(&spec, &[0], &[("x", &x), ("y", &result)], workgroups);
+        let kernel = |_| lab.prepare(&spec, &[], &[("x", &x), ("y", &result)], workgroups);
         let kernels = (0..MOST_TIMES).map(kernel).collect();
         Ok(Some(Self { clock, lab, result, kernels, bytes }))
     }
@@ -90,7 +90,7 @@ impl<'g> Reading<'g> {
     /// Seconds that reading it `times` times takes.
     async fn seconds(&self, times: usize) -> Result<f64, GpuError> {
         let started = (self.clock)();
-        self.lab.run(&self.kernels[..times], [1, 0]);
+        self.lab.run(&self.kernels[..times], &Step::new(1, 0));
         self.lab.read(&self.result).await?;
         Ok((self.clock)() - started)
     }

@@ -31,6 +31,19 @@ pub enum GpuError {
         reason: String,
     },
 
+    /// The conversation lost its slot of the cache pool to another one, and has to be read again.
+    #[error("the conversation made room for another one and has to be read again")]
+    Evicted,
+
+    /// A row made by a tower has another width than the model's rows.
+    #[error("a soft row has {found} columns; {expected} were expected")]
+    SoftWidth {
+        /// Its columns.
+        found: usize,
+        /// The model's.
+        expected: usize,
+    },
+
     /// The GPU rejected a command, because of a bug in rullama or in the driver.
     #[error("the GPU rejected a command: {reason}")]
     Refused {
@@ -150,6 +163,8 @@ impl GpuError {
         match self {
             Self::NoAdapter { .. } | Self::NoDevice { .. } => "device.unavailable",
             Self::Lost { .. } => "device.lost",
+            Self::Evicted => "conversation.evicted",
+            Self::SoftWidth { .. } => "input.soft_width",
             Self::Refused { .. } => "device.refused",
             Self::Unreliable { .. } => "device.unreliable",
             Self::OutOfMemory { .. } => "memory.exhausted",

@@ -1,4 +1,4 @@
-//! The fastest way to hold a model on a GPU that fits, found before any weights are read.
+//! Finds the fastest residency of a model that fits into memory, before any weight is read.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -8,31 +8,32 @@ use rullama_graph::{Graph, Op};
 use crate::{
     Budget, DeviceProfile, Gpu, GpuError, ModelOptions, Residency,
     budget::{Needs, Supply},
-    lower::{FEW_ROWS, Program, Target, lower},
-    options::{MOST_ROWS, SMALL_CHUNK, capacities, plan_rows},
-    self_test::Variant,
+    lower::{LoweringTarget, Program, StepShape, lower},
+    options::{capacities, prompt_shape},
+    self_test::KernelSet,
+    tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
     weights::{Conversion, Layout, Manifest, Numbers, Resident},
 };
 
-/// Without a memory limit, one expert in this many gets a page.
+/// Without a memory limit, one of this many experts has a page.
 const EXPERTS_A_PAGE: u32 = 4;
 
-/// What to load, and how.
+/// A model to load, and the options to load it with.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct LoadRequest<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) model: &'a Model,
     pub(crate) graph: &'a Graph,
     pub(crate) options: &'a ModelOptions,
-    pub(crate) variant: Variant,
+    pub(crate) kernels: KernelSet,
     pub(crate) numbers: Numbers,
 }
 
-/// A model before its weights are read.
-pub(crate) struct Draft {
+/// A model that fits into memory, before its weights are read.
+pub(crate) struct Fitted {
     pub(crate) manifest: Manifest,
-    /// One program for each step size that a conversation may need a plan for.
-    pub(crate) programs: HashMap<u32, Rc<Program>>,
+    /// The program of each step size that a conversation may need.
+    pub(crate) programs: HashMap<StepShape, Rc<Program>>,
     pub(crate) capacities: Vec<u32>,
     pub(crate) budget: Budget,
 }
@@ -52,20 +53,20 @@ pub struct Fit {
 }
 
 /// Tries residencies from the fastest to the most frugal, or only the one that was asked for.
-struct Ways<'a> {
-    asked: Asked<'a>,
+struct Candidates<'a> {
+    request: LoadRequest<'a>,
     rest: std::slice::Iter<'a, Residency>,
     /// Why the last one was refused.
     refused: Option<GpuError>,
 }
 
-impl Ways<'_> {
-    /// The next draft that fits; an error when none is left.
-    async fn next(&mut self) -> Result<Draft, GpuError> {
+impl Candidates<'_> {
+    /// The next residency that fits; an error when none is left.
+    async fn next(&mut self) -> Result<Fitted, GpuError> {
         for &residency in self.rest.by_ref() {
-            match self.asked.draft(residency).await {
+            match self.request.fit_residency(residency).await {
                 // A residency that saves nothing here is the previous one again.
-                Ok(draft) if self.refused.is_some() && draft.manifest.residency() < residency => {}
+                Ok(fitted) if self.refused.is_some() && fitted.manifest.residency() < residency => {}
                 Err(error @ GpuError::OutOfBudget { .. }) => self.refused = Some(error),
                 found => return found,
             }
@@ -74,38 +75,38 @@ impl Ways<'_> {
     }
 }
 
-impl<'a> Asked<'a> {
-    fn ways(self) -> Ways<'a> {
+impl<'a> LoadRequest<'a> {
+    fn candidates(self) -> Candidates<'a> {
         let asked = self.options.residency.as_ref();
-        let ways: &[Residency] = asked.map_or(&Residency::ALL, std::slice::from_ref);
-        Ways { asked: self, rest: ways.iter(), refused: None }
+        let residencies: &[Residency] = asked.map_or(&Residency::ALL, std::slice::from_ref);
+        Candidates { request: self, rest: residencies.iter(), refused: None }
     }
 
     /// Uploads the weights with the fastest residency that fits, or the one that was asked for.
     pub(crate) async fn fitting(
         self,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(Draft, Resident), GpuError> {
-        let mut ways = self.ways();
+    ) -> Result<(Fitted, Resident), GpuError> {
+        let mut candidates = self.candidates();
         loop {
-            let draft = ways.next().await?;
-            let conversation = draft.budget.conversation();
-            match Resident::upload(self.gpu, self.model, &draft.manifest, conversation, progress).await {
-                Err(error @ GpuError::OutOfMemory { .. }) => ways.refused = Some(error),
-                uploaded => return Ok((draft, uploaded?)),
+            let fitted = candidates.next().await?;
+            let conversation = fitted.budget.conversation();
+            match Resident::upload(self.gpu, self.model, &fitted.manifest, conversation, progress).await {
+                Err(error @ GpuError::OutOfMemory { .. }) => candidates.refused = Some(error),
+                uploaded => return Ok((fitted, uploaded?)),
             }
         }
     }
 
     /// The residency that [`fitting`](Self::fitting) would try first, and what it needs.
     pub(crate) async fn fit(self, most_context: u32) -> Result<Fit, GpuError> {
-        let draft = self.ways().next().await?;
-        let (residency, budget) = (draft.manifest.residency(), draft.budget);
-        let conversions = draft.manifest.conversions();
+        let fitted = self.candidates().next().await?;
+        let (residency, budget) = (fitted.manifest.residency(), fitted.budget);
+        let conversions = fitted.manifest.conversions();
         // Under a memory limit, pages take what the context leaves, so the largest context has the fewest pages.
         let frugal = match (residency, self.options.memory) {
-            (Residency::Paged, Some(_)) => self.draft_with(residency, experts(self.graph).1).await?,
-            _ => draft,
+            (Residency::Paged, Some(_)) => self.fit_with(residency, experts(self.graph).1).await?,
+            _ => fitted,
         };
         let programs: Vec<_> = frugal.programs.into_values().collect();
         let needs = Needs::new(self.graph, &frugal.manifest, self.options, &programs);
@@ -119,39 +120,39 @@ impl<'a> Asked<'a> {
         Supply { memory: self.options.memory, binding: self.gpu.largest_binding() }
     }
 
-    async fn draft(self, residency: Residency) -> Result<Draft, GpuError> {
+    async fn fit_residency(self, residency: Residency) -> Result<Fitted, GpuError> {
         let pages = match self.options.memory {
             Some(memory) if residency == Residency::Paged => self.fitting_pages(memory).await?,
             _ => default_pages(self.graph),
         };
-        self.draft_with(residency, pages).await
+        self.fit_with(residency, pages).await
     }
 
-    async fn draft_with(self, residency: Residency, pages: u32) -> Result<Draft, GpuError> {
-        let Self { gpu, model, graph, options, variant, numbers } = self;
+    async fn fit_with(self, residency: Residency, pages: u32) -> Result<Fitted, GpuError> {
+        let Self { gpu, model, graph, options, kernels, numbers } = self;
         let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options), numbers).await?;
         let capacities = capacities(graph, options.context, options.most_rows());
-        let target = target(gpu.profile(), graph, &manifest, options, &capacities, variant);
+        let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
         let most = rows_at_once(graph, &manifest, options);
         let mut programs = HashMap::new();
         for rows in (1..=FEW_ROWS).chain([SMALL_CHUNK, MOST_ROWS]) {
-            let rows = plan_rows(rows.min(most), options.most_rows());
-            programs.insert(rows, Rc::new(lower(target, rows)?));
+            let shape = prompt_shape(rows.min(most), options.most_rows());
+            programs.insert(shape, Rc::new(lower(target, shape)?));
         }
         let all: Vec<_> = programs.values().cloned().collect();
         let budget = Needs::new(graph, &manifest, options, &all).check(options.context, self.supply())?;
-        Ok(Draft { manifest, programs, capacities, budget })
+        Ok(Fitted { manifest, programs, capacities, budget })
     }
 
     /// As many pages as fit into the memory; at least what a step of one row needs.
     async fn fitting_pages(self, memory: u64) -> Result<u32, GpuError> {
         let (experts, used) = experts(self.graph);
         let (mut fits, mut does_not) = (used, experts);
-        // More pages never take less, so the most that fit can be found by halves.
+        // More pages never take less memory, so bisection finds the most that fit.
         while does_not > fits + 1 {
             let middle = fits + (does_not - fits) / 2;
-            match self.draft_with(Residency::Paged, middle).await {
-                Ok(draft) if draft.budget.total() <= memory => fits = middle,
+            match self.fit_with(Residency::Paged, middle).await {
+                Ok(fitted) if fitted.budget.total() <= memory => fits = middle,
                 Ok(_) | Err(GpuError::OutOfBudget { .. }) => does_not = middle,
                 Err(error) => return Err(error),
             }
@@ -186,17 +187,17 @@ pub(crate) fn rows_at_once(graph: &Graph, manifest: &Manifest, options: &ModelOp
     pages.map_or(rows, |pages| (pages / used).clamp(1, rows))
 }
 
-pub(crate) fn target<'a>(
+pub(crate) fn lowering_target<'a>(
     profile: &DeviceProfile,
     graph: &'a Graph,
     manifest: &'a Manifest,
     options: &ModelOptions,
     capacities: &'a [u32],
-    variant: Variant,
-) -> Target<'a> {
-    let Variant { subgroup, matrices, fused } = variant;
+    kernels: KernelSet,
+) -> LoweringTarget<'a> {
+    let KernelSet { subgroup, matrices, fused } = kernels;
     let workgroup_memory = profile.workgroup_memory;
-    Target {
+    LoweringTarget {
         graph,
         manifest,
         cache_format: options.cache,

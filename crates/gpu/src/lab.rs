@@ -2,14 +2,15 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), rullama_gpu::GpuError> {
-//! use rullama_gpu::{Fragment, Gpu, GpuOptions, Kernel, KernelSpec, lab::Lab};
+//! use rullama_gpu::{Fragment, Gpu, GpuOptions, Kernel, KernelSpec, lab::{Lab, Step}, params::ElementwiseParams};
 //!
 //! let gpu = Gpu::open(&GpuOptions::default()).await?;
 //! let lab = Lab::new(&gpu);
 //! let (a, b, y) = (lab.floats(&[1.0, 2.0]), lab.floats(&[3.0, 4.0]), lab.floats(&[0.0; 2]));
 //! let spec = KernelSpec::new(Kernel::Elementwise).with(Fragment::Reduce).with(Fragment::Add).constant("LANES", 64);
-//! let kernel = lab.prepare(&spec, &[2, 1, 0], &[("a", &a), ("b", &b), ("y", &y)], [1, 1, 1]);
-//! lab.run(&[kernel], [1, 0]);
+//! let params = ElementwiseParams { width: 2, b_at: 0, b_stride: 1, constant: 0.0 };
+//! let kernel = lab.prepare(&spec, &[params.into()], &[("a", &a), ("b", &b), ("y", &y)], [1, 1, 1]);
+//! lab.run(&[kernel], &Step::new(1, 0));
 //! assert_eq!(lab.read(&y).await?, [4.0, 6.0]);
 //! # Ok(())
 //! # }
@@ -21,9 +22,28 @@ pub use crate::sample::{Chosen, SampleLab};
 
 use crate::{
     Gpu, GpuError, KernelSpec,
-    kernel::{Access, Pipelines},
+    kernel::{Access, Pipelines, UniformValue},
     readback,
+    rows::{RowTable, SpanLayers, TABLE_BYTES},
 };
+
+/// A step of one conversation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Its rows.
+    pub rows: u32,
+    /// The position of the first.
+    pub position: u32,
+    /// Rows that see each other.
+    pub spans: Vec<std::ops::Range<usize>>,
+}
+
+impl Step {
+    /// Rows from a position on, none of which sees a later one.
+    pub fn new(rows: u32, position: u32) -> Self {
+        Self { rows, position, spans: Vec::new() }
+    }
+}
 
 /// Runs single kernels.
 pub struct Lab<'g> {
@@ -66,44 +86,52 @@ impl<'g> Lab<'g> {
         self.gpu.buffer("lab", bytes, usage)
     }
 
-    /// Compiles a kernel and binds its parameters, as words, and its buffers, by the names it gives them.
+    /// Compiles a kernel and binds its uniforms, and its buffers by the names that the kernel uses.
     ///
     /// # Panics
     ///
-    /// If a buffer is missing.
+    /// If a uniform or a buffer is missing.
     pub fn prepare(
         &self,
         spec: &KernelSpec,
-        params: &[u32],
+        uniforms: &[UniformValue],
         buffers: &[(&str, &wgpu::Buffer)],
         workgroups: [u32; 3],
     ) -> Prepared {
         let pipeline = self.pipelines.get(self.gpu, spec);
-        let mut params = params.to_vec();
-        params.resize(params.len().next_multiple_of(4), 0);
-        let params = self.gpu.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
-            label: Some("parameters"),
-            contents: bytemuck::cast_slice(&params),
-            usage: wgpu::BufferUsages::UNIFORM,
-        });
+        let written: Vec<wgpu::Buffer> = uniforms.iter().map(|uniform| self.uniform(uniform)).collect();
         let bind_group = pipeline.bind_group(self.gpu, None, |binding| {
-            let named = buffers.iter().find(|(name, _)| *name == binding.name);
             let buffer = match binding.access {
-                Access::Uniform => &params,
-                _ => named.unwrap_or_else(|| panic!("{spec} needs `{}`", binding.name)).1,
+                Access::Uniform => {
+                    let found = uniforms.iter().position(|uniform| binding.is_for(uniform.layout()));
+                    found.map(|index| &written[index])
+                }
+                _ => buffers.iter().find(|(name, _)| *name == binding.name).map(|&(_, buffer)| buffer),
             };
-            buffer.as_entire_binding()
+            buffer.unwrap_or_else(|| panic!("{spec} needs `{}`", binding.name)).as_entire_binding()
         });
         Prepared { pipeline: pipeline.pipeline, bind_group, workgroups }
     }
 
-    /// Runs kernels one after another in a step of `rows` rows at `position`.
-    pub fn run(&self, kernels: &[Prepared], [rows, position]: [u32; 2]) {
-        let step = self.gpu.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
-            label: Some("step"),
-            contents: bytemuck::cast_slice(&[rows, position, 0, 0]),
+    fn uniform(&self, value: &UniformValue) -> wgpu::Buffer {
+        self.gpu.device.create_buffer_init(&wgpu::util::BufferInitDescriptor {
+            label: Some(value.layout().variable),
+            contents: value.bytes(),
             usage: wgpu::BufferUsages::UNIFORM,
-        });
+        })
+    }
+
+    /// Runs kernels one after another in one step.
+    pub fn run(&self, kernels: &[Prepared], step: &Step) {
+        let mut table = RowTable::prompt(0, step.position, step.rows);
+        for span in &step.spans {
+            table.join(span.clone(), SpanLayers { global: true, sliding: true });
+        }
+        let mut contents = table.bytes();
+        contents.resize(TABLE_BYTES as usize, 0);
+        let usage = wgpu::BufferUsages::UNIFORM;
+        let descriptor = wgpu::util::BufferInitDescriptor { label: Some("step"), contents: &contents, usage };
+        let step = self.gpu.device.create_buffer_init(&descriptor);
         let step = self.pipelines.step_group(self.gpu, &step);
         let mut encoder = self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
@@ -121,7 +149,7 @@ impl<'g> Lab<'g> {
 
     /// Seconds that one round of these kernels takes, when many rounds run in one submission.
     #[cfg(not(target_family = "wasm"))]
-    pub fn time(&self, kernels: &[Prepared], step: [u32; 2], rounds: u32) -> Result<f64, GpuError> {
+    pub fn time(&self, kernels: &[Prepared], step: &Step, rounds: u32) -> Result<f64, GpuError> {
         let all = |rounds: u32| -> Result<f64, GpuError> {
             let started = std::time::Instant::now();
             for _ in 0..rounds {

@@ -40,31 +40,40 @@ mod matrices;
 mod model;
 mod options;
 mod plan;
+mod pool;
 mod readback;
 mod report;
+mod rows;
+mod run;
 mod sample;
 mod self_test;
 mod state;
 mod step_block;
 mod tiles;
 mod timing;
+mod tuning;
 pub mod weights;
 
 pub use bandwidth::measure_bandwidth;
 pub use budget::{Bound, Budget};
 pub use cache_layout::CacheLayout;
+#[doc(hidden)]
+pub use catalogue::Catalogue;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use error::GpuError;
 pub use experts::Experts;
 pub use fitting::Fit;
-pub use kernel::{Dialect, Fragment, Kernel, KernelSpec};
+pub use kernel::{
+    Dialect, Fragment, Kernel, KernelSpec, Uniform, UniformField, UniformLayout, UniformValue, params,
+};
 pub use matrices::MatrixTiles;
 pub use model::GpuModel;
 pub use options::ModelOptions;
 pub use report::{DispatchReport, PlanReport};
+pub use rows::StepSize;
 pub use rullama_graph::CacheFormat;
 pub use sample::Sampling;
 pub use self_test::{Fallback, SelfTestResult, self_test};
-pub use state::GpuState;
+pub use state::{GpuState, RowInput};
 pub use tiles::Tiles;
 pub use weights::Residency;

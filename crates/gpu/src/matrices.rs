@@ -1,10 +1,13 @@
 //! How a linear over many rows is cut for matrix units, by its shape.
 //!
-//! Where a GPU multiplies 16 × 16 matrices in half precision at several times the speed of its other arithmetic, prompts
-//! are read with these. What is lost is below what quantisation has lost before; small products, where there is nothing to
-//! gain, stay exact.
+//! Some GPUs multiply 16 × 16 matrices in half precision at several times the speed of their other arithmetic. Prompts are
+//! read with these. The loss is smaller than that of quantisation. Small products, which gain nothing, stay in single
+//! precision.
 
-use crate::KernelSpec;
+use crate::{
+    KernelSpec,
+    tuning::{BUSY_MATRIX_TILES, MATRIX_ROWS, MATRIX_WIDTH},
+};
 
 /// Rows and columns of the matrices.
 pub(crate) const SIDE: u32 = 16;
@@ -12,24 +15,15 @@ pub(crate) const SIDE: u32 = 16;
 /// Rows of a subgroup.
 const SUBGROUP_ROWS: u32 = 32;
 
-/// Workgroups below which other tiles keep a large GPU busier.
-const BUSY: u32 = 48;
-
-/// Rows below which a prompt is read fast enough exactly.
-const FEWEST_ROWS: u32 = 65;
-
-/// Widths below which there is little to gain, and exactness is worth more.
-const NARROWEST: u32 = 1024;
-
 /// Whether matrix units are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum MatrixUse {
-    /// They are not there, or not to be trusted.
+    /// The device has none, or failed the self-test with them.
     #[default]
     Never,
     /// Where they are faster.
     WhereWorth,
-    /// For every product of many rows that these tiles can compute: how they are tested.
+    /// For every product of many rows that these tiles can compute. Used by the self-test.
     Always(MatrixTiles),
 }
 
@@ -53,11 +47,11 @@ impl MatrixUse {
 /// The constants of `linear_matrix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatrixTiles {
-    /// Subgroups below each other, with 32 rows each.
+    /// Subgroups in a column of the tile, with 32 rows each.
     pub grid_rows: u32,
-    /// Subgroups beside each other.
+    /// Subgroups in a row of the tile.
     pub grid_columns: u32,
-    /// Matrices beside each other that a subgroup has.
+    /// Matrices in a row that a subgroup has.
     pub pieces: u32,
     /// Grids of subgroups that share the width.
     pub parts: u32,
@@ -66,24 +60,20 @@ pub struct MatrixTiles {
 }
 
 impl MatrixTiles {
-    /// Lanes of the subgroups that workgroups are made of: those of all GPUs that have been seen with matrices of 16 × 16.
+    /// Threads per subgroup: that of all known GPUs with matrices of 16 × 16.
     pub const SUBGROUP: u32 = 32;
 
-    /// 64 × 128, the width shared by two.
-    pub const WIDE: Self = Self { grid_rows: 2, grid_columns: 2, pieces: 4, parts: 2, depth: 64 };
-    /// 32 × 64, the width shared by four: for rows and outputs so few that the other would leave cores idle.
-    pub const SMALL: Self = Self { grid_rows: 1, grid_columns: 2, pieces: 2, parts: 4, depth: 128 };
     /// All that are chosen from, the best first.
     pub const ALL: [Self; 2] = [Self::WIDE, Self::SMALL];
 
     /// The tiles for a linear of this shape, if matrix units are worth it.
     pub fn choose(rows: u32, width: u32, outputs: u32, paired: bool) -> Option<Self> {
-        if rows < FEWEST_ROWS {
+        if rows < MATRIX_ROWS {
             return None;
         }
         Self::ALL.into_iter().find(|tiles| {
             let [x, y, _] = tiles.grid(rows, outputs, paired);
-            x * y >= BUSY && width >= NARROWEST && width.is_multiple_of(tiles.depth)
+            x * y >= BUSY_MATRIX_TILES && width >= MATRIX_WIDTH && width.is_multiple_of(tiles.depth)
         })
     }
 

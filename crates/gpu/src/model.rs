@@ -1,18 +1,24 @@
 //! A model on the GPU: its weights, and the programs that steps run.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
 
 use rullama_gguf::Model;
 use rullama_graph::{Graph, Op};
 
 use crate::{
     Budget, Fallback, Fit, Gpu, GpuError, GpuState, ModelOptions, Residency,
-    fitting::{Asked, Draft, default_pages, layout, rows_at_once, target},
+    fitting::{Fitted, LoadRequest, default_pages, layout, lowering_target, rows_at_once},
     kernel::Pipelines,
-    lower::{Program, StepSize, lower},
-    options::{capacities, plan_rows},
+    lower::{Program, StepShape, lower},
+    options::{capacities, prompt_shape},
     report::PlanReport,
-    self_test::{self, Variant},
+    rows::StepSize,
+    run::SharedRun,
+    self_test::{self, KernelSet},
     weights::{Conversion, Manifest, Numbers, Resident},
 };
 
@@ -26,13 +32,15 @@ pub struct GpuModel {
     pub(crate) weights: Resident,
     pub(crate) pipelines: Pipelines,
     pub(crate) options: ModelOptions,
-    variant: Variant,
+    kernels: KernelSet,
     budget: Budget,
     /// Rows of each cache.
     pub(crate) capacities: Vec<u32>,
     pub(crate) vocabulary: u32,
-    /// Programs by the rows of their steps: conversations share them.
-    programs: RefCell<HashMap<u32, Rc<Program>>>,
+    /// Programs by the shape of their steps.
+    programs: RefCell<HashMap<StepShape, Rc<Program>>>,
+    /// What conversations share, made with the first of them.
+    run: OnceCell<Rc<SharedRun>>,
 }
 
 impl GpuModel {
@@ -48,13 +56,13 @@ impl GpuModel {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
         let trusted = self_test::trusted(&gpu).await?;
-        let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
-        Self::load_as(variant, gpu, model, graph, options, progress).await
+        let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
+        Self::load_as(kernels, gpu, model, graph, options, progress).await
     }
 
-    /// Loads with kernels of this variant, untested.
+    /// Loads with these kernels, without a self-test.
     pub(crate) async fn load_as(
-        variant: Variant,
+        kernels: KernelSet,
         gpu: Gpu,
         model: &Rc<Model>,
         graph: Graph,
@@ -62,9 +70,9 @@ impl GpuModel {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
         let numbers = Numbers::Read;
-        let asked = Asked { gpu: &gpu, model, graph: &graph, options: &options, variant, numbers };
-        let (draft, weights) = asked.fitting(progress).await?;
-        let Draft { manifest, programs, capacities, budget } = draft;
+        let request = LoadRequest { gpu: &gpu, model, graph: &graph, options: &options, kernels, numbers };
+        let (fitted, weights) = request.fitting(progress).await?;
+        let Fitted { manifest, programs, capacities, budget } = fitted;
         let table = graph.nodes().iter().find_map(|node| match node.op {
             Op::Embed { table, .. } => Some(graph.weight(table).rows),
             _ => None,
@@ -79,11 +87,12 @@ impl GpuModel {
             weights,
             pipelines,
             options,
-            variant,
+            kernels,
             budget,
             capacities,
             vocabulary,
             programs,
+            run: OnceCell::new(),
         })
     }
 
@@ -105,8 +114,8 @@ impl GpuModel {
         most_context: u32,
     ) -> Result<Fit, GpuError> {
         let expected = self_test::expected(gpu)?;
-        let variant = Variant { fused: expected.fused && options.fused, ..expected };
-        Asked { gpu, model, graph, options, variant, numbers: Numbers::Assumed }.fit(most_context).await
+        let kernels = KernelSet { fused: expected.fused && options.fused, ..expected };
+        LoadRequest { gpu, model, graph, options, kernels, numbers: Numbers::Assumed }.fit(most_context).await
     }
 
     /// What a step of `rows` rows after `position` others would do on this GPU, with the kernels that a load would use: like
@@ -123,12 +132,12 @@ impl GpuModel {
         let layout = layout(gpu, residency, default_pages(graph), options);
         let manifest = Manifest::read(model, graph, layout, Numbers::Read).await?;
         let trusted = self_test::trusted(gpu).await?;
-        let variant = Variant { fused: trusted.fused && options.fused, ..trusted };
+        let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());
-        let target = target(gpu.profile(), graph, &manifest, options, &capacities, variant);
+        let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
         Ok(PlanReport::new(
-            &lower(target, plan_rows(rows, options.most_rows()))?,
-            StepSize { rows, position },
+            &lower(target, prompt_shape(rows, options.most_rows()))?,
+            StepSize::of_one(rows, position),
         ))
     }
 
@@ -174,23 +183,32 @@ impl GpuModel {
 
     /// What a step of `rows` rows after `position` others does.
     pub fn report(&self, rows: u32, position: u32) -> Result<PlanReport, GpuError> {
-        let size = StepSize { rows, position };
-        Ok(PlanReport::new(&*self.program(plan_rows(rows, self.options.most_rows()))?, size))
+        let size = StepSize::of_one(rows, position);
+        Ok(PlanReport::new(&*self.program(prompt_shape(rows, self.options.most_rows()))?, size))
     }
 
-    /// The state of a new conversation.
+    /// What conversations share.
+    pub(crate) fn run(&self) -> Result<Rc<SharedRun>, GpuError> {
+        if let Some(run) = self.run.get() {
+            return Ok(run.clone());
+        }
+        let run = Rc::new(SharedRun::new(self)?);
+        Ok(self.run.get_or_init(|| run).clone())
+    }
+
+    /// A new conversation.
     pub fn state(self: &Rc<Self>) -> Result<GpuState, GpuError> {
         GpuState::new(self.clone())
     }
 
-    pub(crate) fn program(&self, rows: u32) -> Result<Rc<Program>, GpuError> {
-        if let Some(program) = self.programs.borrow().get(&rows) {
+    pub(crate) fn program(&self, shape: StepShape) -> Result<Rc<Program>, GpuError> {
+        if let Some(program) = self.programs.borrow().get(&shape) {
             return Ok(program.clone());
         }
-        let Self { gpu, graph, manifest, options, capacities, variant, .. } = self;
-        let target = target(gpu.profile(), graph, manifest, options, capacities, *variant);
-        let program = Rc::new(lower(target, rows)?);
-        self.programs.borrow_mut().insert(rows, program.clone());
+        let Self { gpu, graph, manifest, options, capacities, kernels, .. } = self;
+        let target = lowering_target(gpu.profile(), graph, manifest, options, capacities, *kernels);
+        let program = Rc::new(lower(target, shape)?);
+        self.programs.borrow_mut().insert(shape, program.clone());
         Ok(program)
     }
 }

@@ -2,13 +2,15 @@
 
 use rullama_graph::Graph;
 
-use crate::{CacheFormat, Residency, lower::FEW_ROWS};
+use crate::{
+    CacheFormat, Residency,
+    lower::StepShape,
+    rows::MOST_SLOTS,
+    tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
+};
 
-/// The most rows of a step, while a prompt is read.
-pub(crate) const MOST_ROWS: u32 = 512;
-
-/// Steps of more than a few rows and up to so many have a plan of their own, with smaller tiles.
-pub(crate) const SMALL_CHUNK: u32 = 64;
+/// Conversations that are kept on the GPU where nothing else is asked for.
+const CONVERSATIONS: u32 = 4;
 
 /// How a model is loaded onto a GPU.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,9 @@ pub struct ModelOptions {
     pub memory: Option<u64>,
     /// Where weights live; without it, the fastest way that fits.
     pub residency: Option<Residency>,
+    /// Conversations that are kept on the GPU at once, at most; where there is memory for no more, fewer. Those beyond are
+    /// read again when they go on.
+    pub conversations: u32,
     /// The most tokens of a step. Fewer keep a slow GPU busy for less time at once, and take less memory.
     pub rows: u32,
 }
@@ -36,6 +41,7 @@ impl Default for ModelOptions {
             fused: true,
             memory: None,
             residency: None,
+            conversations: CONVERSATIONS,
             rows: MOST_ROWS,
         }
     }
@@ -70,6 +76,13 @@ impl ModelOptions {
         self
     }
 
+    /// Sets how many conversations are kept on the GPU at once, at most: from one to 64.
+    #[must_use]
+    pub fn conversations(mut self, most: u32) -> Self {
+        self.conversations = most.clamp(1, MOST_SLOTS);
+        self
+    }
+
     /// Sets the most tokens of a step: at least one, and no more than 512.
     #[must_use]
     pub fn rows(mut self, rows: u32) -> Self {
@@ -97,10 +110,23 @@ pub(crate) fn capacities(graph: &Graph, context: u32, most_rows: u32) -> Vec<u32
 }
 
 /// Which plan a step of so many rows takes, by the most rows it is made for.
-pub(crate) fn plan_rows(rows: u32, most_rows: u32) -> u32 {
+fn plan_rows(rows: u32, most_rows: u32) -> u32 {
     match rows {
         1..=FEW_ROWS => rows,
         _ if rows <= SMALL_CHUNK => SMALL_CHUNK.min(most_rows),
         _ => most_rows,
+    }
+}
+
+/// The steps of one program, for a prompt's step of so many rows.
+pub(crate) fn prompt_shape(rows: u32, most_rows: u32) -> StepShape {
+    StepShape::prompt(plan_rows(rows, most_rows))
+}
+
+/// The same for a step that decodes so many conversations together.
+pub(crate) fn decode_shape(conversations: u32) -> StepShape {
+    match conversations {
+        1..=FEW_ROWS => StepShape::decode(conversations),
+        _ => StepShape::decode(conversations.next_power_of_two()),
     }
 }

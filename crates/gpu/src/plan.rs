@@ -5,12 +5,13 @@ use std::ops::Range;
 use crate::{
     Gpu, GpuError,
     kernel::{Access, Pipelines},
-    lower::{Count, Pause, Program, Slot, StepSize},
+    lower::{Count, Pause, Program, Slot},
+    rows::StepSize,
     step_block::StepBlock,
     weights::{Resident, RowTables},
 };
 
-/// The buffers of one conversation that plans read and write besides their own.
+/// The buffers that plans read and write besides their own.
 pub(crate) struct Surroundings<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) weights: &'a Resident,
@@ -18,6 +19,8 @@ pub(crate) struct Surroundings<'a> {
     /// Keys and values of each cache.
     pub(crate) caches: &'a [(wgpu::Buffer, wgpu::Buffer)],
     pub(crate) tokens: &'a wgpu::Buffer,
+    /// Rows made by towers.
+    pub(crate) soft_rows: &'a wgpu::Buffer,
     /// Rows of tables that stay in the file.
     pub(crate) row_tables: Option<&'a RowTables>,
     /// A routing with pages in place of experts, where these come and go.
@@ -31,7 +34,7 @@ pub(crate) struct Surroundings<'a> {
 
 /// One dispatch.
 #[derive(Debug)]
-struct Dispatch {
+struct BoundDispatch {
     pipeline: wgpu::ComputePipeline,
     bind_group: wgpu::BindGroup,
     workgroups: [Count; 3],
@@ -40,14 +43,14 @@ struct Dispatch {
 /// A graph lowered for steps of some size, bound to its buffers.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    dispatches: Vec<Dispatch>,
+    dispatches: Vec<BoundDispatch>,
     /// Where it stops, with the routing that is wanted there.
     pauses: Vec<(Pause, wgpu::Buffer)>,
     /// The buffers that are its own.
     own: Vec<wgpu::Buffer>,
 }
 
-/// See [`GpuState`](crate::GpuState)'s.
+/// See [`CachePool`](crate::pool::CachePool)'s.
 impl Drop for Plan {
     fn drop(&mut self) {
         self.own.iter().for_each(wgpu::Buffer::destroy);
@@ -62,25 +65,23 @@ impl Plan {
         let scratch: Vec<wgpu::Buffer> =
             sizes.iter().map(|&bytes| gpu.storage("values", bytes)).collect::<Result<_, _>>()?;
 
-        // All parameters in one buffer that nobody writes again.
-        let align = gpu.device.limits().min_uniform_buffer_offset_alignment as usize / 4;
-        let mut words: Vec<u32> = Vec::new();
-        let mut slices = Vec::new();
-        for draft in &program.drafts {
+        // The uniforms of all dispatches share one buffer, which is written once.
+        let align = gpu.device.limits().min_uniform_buffer_offset_alignment as usize;
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut ranges = Vec::new();
+        for planned in &program.dispatches {
             let mut own = Vec::new();
-            for (name, uniform) in &draft.uniforms {
-                // A uniform of a struct is as long as a multiple of its alignment.
-                let len = uniform.len().next_multiple_of(4);
-                own.push((*name, words.len() as u64 * 4, len as u64 * 4));
-                words.extend(uniform);
-                words.resize((words.len() - uniform.len() + len).next_multiple_of(align), 0);
+            for uniform in &planned.uniforms {
+                own.push((bytes.len() as u64, uniform.bytes().len() as u64));
+                bytes.extend(uniform.bytes());
+                bytes.resize(bytes.len().next_multiple_of(align), 0);
             }
-            slices.push(own);
+            ranges.push(own);
         }
-        // Written, not made from contents: that would panic where there is no memory, or no GPU any more.
+        // Written after creation: a buffer created with contents panics when memory is short or the device is lost.
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
-        let parameters = gpu.buffer("parameters", 4 * words.len().max(4) as u64, usage);
-        gpu.queue.write_buffer(&parameters, 0, bytemuck::cast_slice(&words));
+        let parameters = gpu.buffer("parameters", bytes.len().max(16) as u64, usage);
+        gpu.queue.write_buffer(&parameters, 0, &bytes);
 
         let row_tables =
             || around.row_tables.expect("a plan with tables in the file has room for their rows");
@@ -92,32 +93,34 @@ impl Plan {
             Slot::Keys(cache) => &around.caches[cache.index()].0,
             Slot::Values(cache) => &around.caches[cache.index()].1,
             Slot::Tokens => around.tokens,
+            Slot::SoftRows => around.soft_rows,
             Slot::Rows { packed } => row_tables().table(packed),
             Slot::RowNumbers => row_tables().numbers(),
             Slot::Pages => around.pages.expect("a plan with pages has a buffer for them"),
             Slot::Turns(_) => unreachable!("turns are a part of the step's buffer"),
         };
-        around.pipelines.prepare(gpu, program.drafts.iter().map(|draft| &draft.spec));
-        let mut dispatches = Vec::with_capacity(program.drafts.len());
-        for (draft, uniforms) in program.drafts.iter().zip(&slices) {
-            let pipeline = around.pipelines.get(gpu, &draft.spec);
-            let bind_group = pipeline.bind_group(gpu, Some(&draft.what), |binding| {
-                let missing = || panic!("{} needs `{}`", draft.spec, binding.name);
+        around.pipelines.prepare(gpu, program.dispatches.iter().map(|planned| &planned.spec));
+        let mut dispatches = Vec::with_capacity(program.dispatches.len());
+        for (planned, ranges) in program.dispatches.iter().zip(&ranges) {
+            let pipeline = around.pipelines.get(gpu, &planned.spec);
+            let bind_group = pipeline.bind_group(gpu, Some(&planned.what), |binding| {
+                let missing = || -> ! { panic!("{} needs `{}`", planned.spec, binding.name) };
                 if binding.access == Access::Uniform {
-                    let found = uniforms.iter().find(|(name, ..)| *name == binding.name);
-                    let Some(&(_, offset, size)) = found else { missing() };
+                    let found = planned.uniforms.iter().position(|uniform| binding.is_for(uniform.layout()));
+                    let Some(found) = found else { missing() };
+                    let (offset, size) = ranges[found];
                     let size = wgpu::BufferSize::new(size);
                     let part = wgpu::BufferBinding { buffer: &parameters, offset, size };
                     return wgpu::BindingResource::Buffer(part);
                 }
-                match draft.buffers.iter().find(|(name, _)| *name == binding.name) {
+                match planned.buffers.iter().find(|(name, _)| *name == binding.name) {
                     Some(&(_, Slot::Turns(rope))) => around.step.turns(rope, around.rows),
                     Some(&(_, slot)) => buffer(slot).as_entire_binding(),
                     None => missing(),
                 }
             });
-            let (pipeline, workgroups) = (pipeline.pipeline, draft.workgroups);
-            dispatches.push(Dispatch { pipeline, bind_group, workgroups });
+            let (pipeline, workgroups) = (pipeline.pipeline, planned.workgroups);
+            dispatches.push(BoundDispatch { pipeline, bind_group, workgroups });
         }
         let pauses = program.pauses.iter();
         let pauses = pauses.map(|pause| (*pause, buffer(Slot::Scratch(pause.routing)).clone())).collect();
@@ -125,17 +128,16 @@ impl Plan {
         Ok(Self { dispatches, pauses, own })
     }
 
-    /// Writes one step into `encoder`, each dispatch in a pass of its own that writes the time before and after it.
+    /// Records dispatches of a step, each in a compute pass of its own that writes the time before and after it.
     pub(crate) fn record_timed(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         step: &wgpu::BindGroup,
         size: StepSize,
+        dispatches: Range<usize>,
         times: &wgpu::QuerySet,
-        first: usize,
-        count: usize,
     ) {
-        for (index, dispatch) in self.dispatches[first..first + count].iter().enumerate() {
+        for (index, dispatch) in self.dispatches[dispatches].iter().enumerate() {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
                 label: None,
                 timestamp_writes: Some(wgpu::ComputePassTimestampWrites {

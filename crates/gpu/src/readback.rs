@@ -81,6 +81,50 @@ impl Readback {
     }
 }
 
+/// What one step brings back for several conversations. Whichever asks first waits for the GPU; the others find it there.
+pub(crate) struct SharedReadback {
+    state: futures_util::lock::Mutex<ReadState>,
+}
+
+enum ReadState {
+    UnderWay(Readback),
+    Here(Vec<u32>),
+    /// It failed, and why was told to who asked first.
+    Failed,
+}
+
+impl SharedReadback {
+    pub(crate) fn new(readback: Readback) -> Self {
+        Self { state: futures_util::lock::Mutex::new(ReadState::UnderWay(readback)) }
+    }
+
+    /// The words from `first` on, as many as there are. The buffer comes with them to who waited for it.
+    pub(crate) async fn words(
+        &self,
+        gpu: &Gpu,
+        first: usize,
+    ) -> Result<(Vec<u32>, Option<wgpu::Buffer>), GpuError> {
+        let mut state = self.state.lock().await;
+        let mut buffer = None;
+        if let ReadState::UnderWay(readback) = &mut *state {
+            match readback.words(gpu).await {
+                Ok((words, read)) => {
+                    buffer = Some(read);
+                    *state = ReadState::Here(words);
+                }
+                Err(error) => {
+                    *state = ReadState::Failed;
+                    return Err(error);
+                }
+            }
+        }
+        match &*state {
+            ReadState::Here(words) => Ok((words[first..].to_vec(), buffer)),
+            _ => Err(gpu.failure("a step failed that several conversations shared")),
+        }
+    }
+}
+
 /// Gives way once. On this machine waiting for the GPU is no waiting that an executor knows of, so that whoever shares the
 /// thread, say who listens for an interrupt, would never have a turn.
 async fn let_others_go_first() {

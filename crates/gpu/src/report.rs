@@ -1,6 +1,6 @@
 //! What a plan does, for people: each dispatch with its kernel, workgroups and bytes, and its time if asked for.
 
-use crate::lower::{Program, StepSize};
+use crate::{lower::Program, rows::StepSize};
 
 /// One dispatch of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,18 +35,18 @@ pub struct PlanReport {
 impl PlanReport {
     pub(crate) fn new(program: &Program, size: StepSize) -> Self {
         let dispatches = program
-            .drafts
+            .dispatches
             .iter()
-            .map(|draft| DispatchReport {
-                what: draft.what.clone(),
-                kernel: draft.spec.to_string(),
-                workgroups: draft.workgroups.map(|count| count.at(size)),
-                weight_bytes: draft.weight_bytes,
+            .map(|dispatch| DispatchReport {
+                what: dispatch.what.clone(),
+                kernel: dispatch.spec.to_string(),
+                workgroups: dispatch.workgroups.map(|count| count.at(size)),
+                weight_bytes: dispatch.weight_bytes,
                 seconds: None,
             })
             .collect();
         let scratch_bytes = program.assign().1.iter().sum();
-        Self { rows: size.rows, position: size.position, dispatches, scratch_bytes }
+        Self { rows: size.rows, position: size.end - size.rows, dispatches, scratch_bytes }
     }
 
     /// Bytes of weights that the step reads.

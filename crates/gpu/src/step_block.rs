@@ -1,32 +1,34 @@
 //! What varies between steps, in one buffer, so that one write brings all of it.
 //!
-//! First the step itself, then the table of each way to rotate: cosine and sine of each pair of columns, row by row.
-//! Where a table begins depends on the rows that a plan is made for: what a step of one row needs lies close together.
+//! First the row table, then a table for each kind of rotation: cosine and sine of each pair of columns, row by row. Where a
+//! table begins depends on the rows that a plan is made for: what a step of one row needs lies close together. Kernels
+//! declare a row table of full length, so that its binding reaches over the tables behind it; both are only read.
 
 use rullama_graph::{Graph, Op, Rope};
 
 use crate::{
     Gpu, GpuError,
     kernel::Pipelines,
-    lower::{RopeKey, StepSize},
+    lower::RopeKey,
+    rows::{RowTable, TABLE_BYTES},
     weights::Manifest,
 };
 
-/// Where parts may begin: what every device allows.
+/// Where tables may begin: what every device allows.
 const ALIGN: u64 = 256;
 
-/// The buffer of a conversation, with what fills it.
+/// The buffer, with what fills it.
 pub(crate) struct StepBlock {
     buffer: wgpu::Buffer,
-    /// Binds the step for all kernels.
+    /// Binds the row table for all kernels.
     pub(crate) group: wgpu::BindGroup,
     turns: Vec<Turns>,
 }
 
-/// One way to rotate.
+/// One kind of rotation.
 struct Turns {
     key: RopeKey,
-    /// Pairs of a head, of which those without a frequency stay as they are.
+    /// Pairs of a head, of which those without a frequency are not rotated.
     half: usize,
     frequencies: Vec<f64>,
 }
@@ -51,7 +53,7 @@ impl StepBlock {
                 turns.push(Turns::new(rope, factors));
             }
         }
-        let bytes = starts(&turns, most_rows).last().copied().unwrap_or(ALIGN);
+        let bytes = starts(&turns, most_rows).last().copied().unwrap_or(0).max(TABLE_BYTES);
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
         let limit = gpu.largest_binding();
         if bytes > limit {
@@ -62,7 +64,7 @@ impl StepBlock {
         Ok(Self { buffer, group, turns })
     }
 
-    /// The table of one way to rotate, in a plan for steps of up to so many rows.
+    /// The table of one kind of rotation, in a plan for steps of up to so many rows.
     pub(crate) fn turns(&self, key: RopeKey, plan_rows: u32) -> wgpu::BindingResource<'_> {
         let index = self.turns.iter().position(|turns| turns.key == key);
         let index = index.expect("every rope of the graph has its turns");
@@ -72,21 +74,19 @@ impl StepBlock {
     }
 
     /// Writes what a step needs that takes the plan for up to so many rows.
-    pub(crate) fn write(&self, gpu: &Gpu, size: StepSize, plan_rows: u32) {
-        let starts = starts(&self.turns, plan_rows);
-        let mut block = vec![0u8; starts[0] as usize];
-        block[..8].copy_from_slice(bytemuck::cast_slice(&[size.rows, size.position]));
-        for (turns, &start) in self.turns.iter().zip(&starts) {
+    pub(crate) fn write(&self, gpu: &Gpu, table: &RowTable, plan_rows: u32) {
+        let mut block = table.bytes();
+        for (turns, &start) in self.turns.iter().zip(&starts(&self.turns, plan_rows)) {
             block.resize(start as usize, 0);
-            block.extend_from_slice(bytemuck::cast_slice(&turns.table(size)));
+            block.extend_from_slice(bytemuck::cast_slice(&turns.table(table)));
         }
         gpu.queue.write_buffer(&self.buffer, 0, &block);
     }
 }
 
-/// Where each table begins, and in the end where they all end.
+/// Where each table of rotations begins, and in the end where they all end.
 fn starts(turns: &[Turns], rows: u32) -> Vec<u64> {
-    let mut at = ALIGN;
+    let mut at = RowTable::bytes_of(rows).next_multiple_of(ALIGN);
     let mut starts = vec![at];
     for turns in turns {
         at += (8 * turns.half as u64 * u64::from(rows)).next_multiple_of(ALIGN);
@@ -107,16 +107,21 @@ impl Turns {
     }
 
     /// Cosine and sine of each pair for the rows of a step. In double precision: at long positions f32 has no digits left
-    /// for an angle's fraction. Each row turns the one before it on, which is quicker than to begin anew and loses nothing
-    /// that f32 would show.
-    fn table(&self, size: StepSize) -> Vec<[f32; 2]> {
-        let mut table = vec![[1.0, 0.0]; self.half * size.rows as usize];
+    /// for an angle's fraction. A row that follows the one before it adds one step's angle to it, which is faster than
+    /// computing both functions again and loses nothing that f32 would show.
+    fn table(&self, rows: &RowTable) -> Vec<[f32; 2]> {
+        let positions: Vec<u32> = rows.positions().collect();
+        let mut table = vec![[1.0, 0.0]; self.half * positions.len()];
         for (pair, frequency) in self.frequencies.iter().enumerate() {
-            let (mut sin, mut cos) = (f64::from(size.position) * frequency).sin_cos();
             let (step_sin, step_cos) = frequency.sin_cos();
-            for row in table.chunks_exact_mut(self.half) {
-                row[pair] = [cos as f32, sin as f32];
-                (sin, cos) = (sin * step_cos + cos * step_sin, cos * step_cos - sin * step_sin);
+            let (mut sin, mut cos) = (0.0, 1.0);
+            for (index, &position) in positions.iter().enumerate() {
+                let follows = index > 0 && position == positions[index - 1] + 1;
+                (sin, cos) = match follows {
+                    true => (sin * step_cos + cos * step_sin, cos * step_cos - sin * step_sin),
+                    false => (f64::from(position) * frequency).sin_cos(),
+                };
+                table[index * self.half + pair] = [cos as f32, sin as f32];
             }
         }
         table

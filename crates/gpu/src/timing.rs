@@ -1,6 +1,9 @@
 //! A step with a clock around each dispatch.
 
-use crate::{GpuError, GpuState, PlanReport, Residency, lower::StepSize, readback};
+use crate::{
+    GpuError, GpuState, PlanReport, Residency, readback,
+    state::{RowInput, WrittenStep},
+};
 
 impl GpuState {
     /// Does what [`step`](Self::step) does, with a clock around each dispatch, and remembers nothing.
@@ -8,21 +11,17 @@ impl GpuState {
     /// Clocks keep dispatches apart, so that the whole takes longer than a step; the shares are what counts.
     pub async fn profile(&mut self, rows: u32) -> Result<PlanReport, GpuError> {
         const AT_ONCE: usize = 1024;
-        if !self.model.gpu.profile().timestamps {
+        let gpu = &self.model.gpu;
+        if !gpu.profile().timestamps {
             return Err(GpuError::Unsupported { operation: "timing single kernels" });
         }
         if self.model.residency() == Residency::Paged {
-            return Err(GpuError::Unsupported { operation: "timing a step that stops on its way" });
+            return Err(GpuError::Unsupported { operation: "timing a step that pauses" });
         }
-        self.prepare(self.plan_rows(rows)).await?;
-        let plan = &self.plans[&self.plan_rows(rows)];
-        let gpu = &self.model.gpu;
-        let size = StepSize { rows, position: self.len };
-        let mut report = self.model.report(rows, self.len)?;
-        let ids = vec![0u32; rows as usize];
-        gpu.queue.write_buffer(&self.tokens, 0, bytemuck::cast_slice(&ids));
-        self.write_step(size);
-        self.written.set(self.written.get().max(self.len + rows));
+        let mut report = self.model.report(rows, self.len() as u32)?;
+        let (_turn, slot) = self.turn().await?;
+        let WrittenStep { plan, size } =
+            self.write(&vec![RowInput::Token(0); rows as usize], &[], slot).await?;
         let times = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
             label: Some("times"),
             ty: wgpu::QueryType::Timestamp,
@@ -36,7 +35,13 @@ impl GpuState {
         for first in (0..plan.len()).step_by(AT_ONCE) {
             let count = AT_ONCE.min(plan.len() - first);
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            plan.record_timed(&mut encoder, &self.step.group, size, &times, first, count);
+            plan.record_timed(
+                &mut encoder,
+                &self.shared.borrow().step.group,
+                size,
+                first..first + count,
+                &times,
+            );
             encoder.resolve_query_set(&times, 0..2 * count as u32, &resolved, 0);
             encoder.copy_buffer_to_buffer(&resolved, 0, &read, 0, 16 * count as u64);
             let submission = gpu.queue.submit([encoder.finish()]);

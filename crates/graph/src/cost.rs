@@ -2,15 +2,22 @@
 
 use std::ops::AddAssign;
 
-use crate::{Graph, Node, Op, SoftRows};
+use crate::{Attended, Graph, Node, Op, RowCounts, SoftRows};
 
 /// The size of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepSize {
-    /// Tokens processed.
-    pub rows: u32,
+    /// Rows of each kind.
+    pub rows: RowCounts,
     /// Tokens in the cache after it.
     pub context: u32,
+}
+
+impl StepSize {
+    /// A step of so many tokens of one conversation.
+    pub fn tokens(rows: u32, context: u32) -> Self {
+        Self { rows: RowCounts::tokens(rows as usize), context }
+    }
 }
 
 /// What an operation, or a whole graph, costs. Activations and caches are counted as f32.
@@ -37,14 +44,14 @@ impl AddAssign for Cost {
 
 impl Graph {
     /// What one operation costs in a step of this size.
-    pub fn cost(&self, node: &Node, step: StepSize) -> Cost {
-        let values =
-            |node: &Node| node.shape.rows.count(step.rows as usize) as u64 * u64::from(node.shape.width);
+    pub fn cost(&self, node: &Node, step: &StepSize) -> Cost {
+        let count = |node: &Node| step.rows.of(node.shape.rows) as u64;
+        let values = |node: &Node| count(node) * u64::from(node.shape.width);
         let inputs: u64 = node.op.inputs().map(|input| values(self.value(input))).sum();
         let output = values(node);
         let rows = match node.op.inputs().next() {
-            Some(input) => self.value(input).shape.rows.count(step.rows as usize) as u64,
-            None => u64::from(step.rows),
+            Some(input) => count(self.value(input)),
+            None => count(node),
         };
         let mut cost = Cost {
             weight_bytes: node.op.weight().map_or(0, |weight| self.weight(weight).bytes),
@@ -68,15 +75,23 @@ impl Graph {
                 cost.weight_bytes = info.bytes / u64::from(info.matrices.max(1)) * experts;
                 cost.flops = 2 * output * u64::from(info.width);
             }
-            Op::Attend { cache, shape, .. } => {
+            Op::Attend { to: Attended::Cache { cache, .. }, shape, .. } => {
+                let tokens = step.rows.step as u32;
                 let seen = shape
                     .mask
                     .window
-                    .map_or(step.context, |window| window.saturating_add(step.rows).min(step.context));
+                    .map_or(step.context, |window| window.saturating_add(tokens).min(step.context));
                 cost.read_bytes += 8 * u64::from(seen) * u64::from(self.caches[cache.index()].width());
                 let per_row = shape.mask.window.map_or(step.context, |window| window.min(step.context));
                 cost.flops = 4 * output * u64::from(per_row);
             }
+            Op::Attend { to: Attended::Rows { .. }, shape, .. } => {
+                let per_row = shape.mask.window.map_or(rows, |window| rows.min(u64::from(window)));
+                cost.flops = 4 * output * per_row;
+            }
+            // What is given is there already.
+            Op::Input { .. } => (cost.written_bytes, cost.flops) = (0, 0),
+            Op::MeanRows { .. } => cost.flops = inputs,
             Op::StoreKv { .. } => cost.written_bytes = 4 * inputs,
             Op::LastRow { .. } => cost.read_bytes = 4 * output,
             Op::RmsNorm { .. } | Op::Rope { .. } => cost.flops = 3 * output,
@@ -90,7 +105,7 @@ impl Graph {
     }
 
     /// What the whole graph costs in a step of this size.
-    pub fn total_cost(&self, step: StepSize) -> Cost {
+    pub fn total_cost(&self, step: &StepSize) -> Cost {
         let mut total = Cost::default();
         for node in &self.nodes {
             total += self.cost(node, step);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Graph, Node, Op, SoftRows, Value, Weight};
+use crate::{Attended, Graph, Node, Op, SoftRows, Value, Weight};
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -13,12 +13,11 @@ impl fmt::Display for Value {
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, node) in self.nodes.iter().enumerate() {
-            if node.shape.width == 0 {
-                self.operation(node, f)?;
-            } else {
-                write!(f, "%{index} {} = ", node.shape)?;
-                self.operation(node, f)?;
+            match node.shape.width {
+                0 => write!(f, "%{index} = ")?,
+                _ => write!(f, "%{index} {} = ", node.shape)?,
             }
+            self.operation(node, f)?;
             match &node.name {
                 Some(name) => writeln!(f, "    // {name}")?,
                 None => writeln!(f)?,
@@ -33,6 +32,7 @@ impl Graph {
         f.write_str(node.op.name())?;
         node.op.inputs().try_for_each(|input| write!(f, " {input}"))?;
         match node.op {
+            Op::Input { input } => write!(f, " {}", self.inputs()[input.index()].name),
             Op::Embed { table, scale, soft } => {
                 write!(f, " {} scale {scale}", self.weight_text(table))?;
                 match soft {
@@ -58,10 +58,14 @@ impl Graph {
                 rope.factors.map_or(Ok(()), |factors| write!(f, " factors {}", self.weight_text(factors)))
             }
             Op::StoreKv { cache, .. } => write!(f, " cache {}", cache.index()),
-            Op::Attend { cache, shape, .. } => {
+            Op::Attend { to, shape, .. } => {
+                if let Attended::Cache { cache, .. } = to {
+                    write!(f, " cache {}", cache.index())?;
+                }
                 let (heads, kv, width) = (shape.heads, shape.kv_heads, shape.head_width);
-                write!(f, " cache {} heads {heads}/{kv}×{width} {}", cache.index(), shape.mask)
+                write!(f, " heads {heads}/{kv}×{width} {}", shape.mask)
             }
+            Op::MeanRows { group, .. } => write!(f, " group {group}"),
             Op::Scale { by, .. } => write!(f, " by {by}"),
             Op::Columns { first, width, .. } => write!(f, " {first}..{}", first + width),
             Op::SoftCap { cap, .. } => write!(f, " {cap}"),

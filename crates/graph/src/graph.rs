@@ -2,14 +2,17 @@
 
 use std::cell::RefCell;
 
-use crate::{AdapterPoint, Cache, CacheInfo, Op, Rows, Shape, SoftRows, Tensor, Value, Weight, WeightInfo};
+use crate::{
+    AdapterPoint, Cache, CacheInfo, Domain, DomainInfo, DomainRows, Input, InputInfo, Op, RowCounts, Rows,
+    Shape, SoftRows, Tensor, Value, Weight, WeightInfo,
+};
 
 /// One operation with what it produces.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// What is computed.
     pub op: Op,
-    /// The shape of the result. What produces nothing has a width of zero.
+    /// The shape of the result. What [`Op::StoreKv`] produces has a width of zero.
     pub shape: Shape,
     /// What the result is called, for traces and messages.
     pub name: Option<String>,
@@ -21,8 +24,10 @@ pub struct Graph {
     pub(crate) nodes: Vec<Node>,
     pub(crate) weights: Vec<WeightInfo>,
     pub(crate) caches: Vec<CacheInfo>,
+    domains: Vec<DomainInfo>,
+    inputs: Vec<InputInfo>,
     points: u32,
-    output: Value,
+    outputs: Vec<(String, Value)>,
 }
 
 impl Graph {
@@ -62,9 +67,42 @@ impl Graph {
         self.points as usize
     }
 
-    /// What the model computes.
+    /// What the graph computes: its first output.
     pub fn output(&self) -> Value {
-        self.output
+        self.outputs[0].1
+    }
+
+    /// Everything that the graph computes, with the name of each.
+    pub fn outputs(&self) -> &[(String, Value)] {
+        &self.outputs
+    }
+
+    /// All inputs, by number.
+    pub fn inputs(&self) -> &[InputInfo] {
+        &self.inputs
+    }
+
+    /// All domains of rows besides the step's, by number.
+    pub fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    /// Counts the rows of a step with `tokens` tokens of `conversations` conversations, in which `given` says how many rows
+    /// the inputs of a domain have.
+    pub fn row_counts(
+        &self,
+        tokens: usize,
+        conversations: usize,
+        given: impl Fn(Domain) -> usize,
+    ) -> RowCounts {
+        let mut domains: Vec<usize> = Vec::with_capacity(self.domains.len());
+        for (index, info) in self.domains.iter().enumerate() {
+            domains.push(match info.rows {
+                DomainRows::Given => given(Domain(index as u32)),
+                DomainRows::Grouped { of, group } => domains[of.index()].div_ceil(group as usize),
+            });
+        }
+        RowCounts { step: tokens, last: conversations, domains }
     }
 
     /// For each value, the last operation that reads it; after that it can be forgotten.
@@ -75,7 +113,9 @@ impl Graph {
                 last[input.index()] = index;
             }
         }
-        last[self.output.index()] = self.nodes.len();
+        for (_, output) in &self.outputs {
+            last[output.index()] = self.nodes.len();
+        }
         last
     }
 }
@@ -91,6 +131,8 @@ struct State {
     nodes: Vec<Node>,
     weights: Vec<WeightInfo>,
     caches: Vec<CacheInfo>,
+    domains: Vec<DomainInfo>,
+    inputs: Vec<InputInfo>,
     points: u32,
     scope: String,
 }
@@ -118,6 +160,34 @@ impl Builder {
         Cache(caches.len() as u32 - 1)
     }
 
+    /// Declares a set of rows, as many as its inputs are given.
+    pub fn domain(&self, name: impl Into<String>) -> Domain {
+        self.declare(DomainInfo { name: name.into(), rows: DomainRows::Given })
+    }
+
+    pub(crate) fn declare(&self, info: DomainInfo) -> Domain {
+        let domains = &mut self.state.borrow_mut().domains;
+        domains.push(info);
+        Domain(domains.len() as u32 - 1)
+    }
+
+    /// Rows that are given by name when the graph is run.
+    ///
+    /// # Panics
+    ///
+    /// If another input has that name.
+    #[track_caller]
+    pub fn input(&self, name: impl Into<String>, rows: Rows, width: u32) -> Tensor<'_> {
+        let (name, shape) = (name.into(), Shape { rows, width });
+        let input = {
+            let inputs = &mut self.state.borrow_mut().inputs;
+            assert!(inputs.iter().all(|other| other.name != name), "two inputs are called `{name}`");
+            inputs.push(InputInfo { name, shape });
+            Input(inputs.len() as u32 - 1)
+        };
+        self.push(Op::Input { input }, shape)
+    }
+
     /// The step's tokens as rows of `table` times `scale`.
     pub fn embed(&self, table: Weight, scale: f32, soft: SoftRows) -> Tensor<'_> {
         let width = self.weight_info(table).width;
@@ -135,8 +205,20 @@ impl Builder {
 
     /// The finished graph, which computes `output`. The builder is empty afterwards.
     pub fn finish(&self, output: Tensor<'_>) -> Graph {
-        let State { nodes, weights, caches, points, .. } = self.state.take();
-        Graph { nodes, weights, caches, points, output: output.value }
+        self.finish_with(&[("output", output)])
+    }
+
+    /// The finished graph, which computes all of these, each under a name of its own. The builder is empty afterwards.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    #[track_caller]
+    pub fn finish_with(&self, outputs: &[(&str, Tensor<'_>)]) -> Graph {
+        assert!(!outputs.is_empty(), "a graph computes something");
+        let outputs = outputs.iter().map(|&(name, output)| (name.to_owned(), output.value)).collect();
+        let State { nodes, weights, caches, domains, inputs, points, .. } = self.state.take();
+        Graph { nodes, weights, caches, domains, inputs, points, outputs }
     }
 
     pub(crate) fn push(&self, op: Op, shape: Shape) -> Tensor<'_> {
@@ -148,6 +230,10 @@ impl Builder {
     pub(crate) fn name(&self, value: Value, name: &str) {
         let state = &mut *self.state.borrow_mut();
         state.nodes[value.index()].name = Some(format!("{}{name}", state.scope));
+    }
+
+    pub(crate) fn op(&self, value: Value) -> Op {
+        self.state.borrow().nodes[value.index()].op
     }
 
     pub(crate) fn shape(&self, value: Value) -> Shape {

@@ -1,8 +1,9 @@
 //! A model as a value.
 //!
 //! A [`Graph`] is a list of coarse operations ([`Op`], the whole vocabulary on one screen) on
-//! values of two dimensions: rows, one for each token of the step, and a width. Whoever describes a
-//! model writes with [`Tensor`] handles, so that a layer reads like the paper:
+//! values of two dimensions: rows, one for each token of the step or for each member of another
+//! [`Domain`], and a width. It has named inputs and outputs. A model is described with [`Tensor`]
+//! handles, so that a layer reads like the paper:
 //!
 //! ```
 //! use rullama_graph::{Builder, Rows, WeightInfo};
@@ -41,7 +42,7 @@ pub use cache_format::{CacheFormat, UnknownCacheFormat};
 pub use cost::{Cost, StepSize};
 pub use graph::{Builder, Graph, Node};
 pub use mask::{Ahead, AttendShape, Mask};
-pub use op::{Op, Rope, SoftRows};
-pub use shape::{Rows, Shape};
+pub use op::{Attended, Op, Rope, SoftRows};
+pub use shape::{Domain, DomainInfo, DomainRows, RowCounts, Rows, Shape};
 pub use tensor::Tensor;
-pub use weight::{AdapterPoint, Cache, CacheInfo, Value, Weight, WeightInfo};
+pub use weight::{AdapterPoint, Cache, CacheInfo, Input, InputInfo, Value, Weight, WeightInfo};

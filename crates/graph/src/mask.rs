@@ -27,6 +27,9 @@ impl Mask {
     /// Everything before.
     pub const GLOBAL: Self = Self { window: None, ahead: Ahead::Nothing };
 
+    /// Everything, before and after.
+    pub const ALL: Self = Self { window: None, ahead: Ahead::Step };
+
     /// The last `window` rows.
     pub fn sliding(window: u32) -> Self {
         Self { window: Some(window), ahead: Ahead::Nothing }

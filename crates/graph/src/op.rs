@@ -2,7 +2,7 @@
 //!
 //! The enum is closed: a new operation makes the compiler list every place that owes an answer.
 
-use crate::{AdapterPoint, AttendShape, Cache, Value, Weight};
+use crate::{AdapterPoint, AttendShape, Cache, Input, Value, Weight};
 
 /// What stands in a row whose input is not a token but a row made by a tower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -28,9 +28,33 @@ pub struct Rope {
     pub factors: Option<Weight>,
 }
 
+/// The keys and values that attention reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attended {
+    /// Those of rows that the same step computes. Attention then looks at these rows alone.
+    Rows {
+        /// Keys.
+        k: Value,
+        /// Values.
+        v: Value,
+    },
+    /// Those of a cache: of earlier steps, and of this one as far as `stored` has stored them.
+    Cache {
+        /// The cache.
+        cache: Cache,
+        /// What [`Op::StoreKv`] produced.
+        stored: Value,
+    },
+}
+
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Op {
+    /// Rows that whoever runs the graph gives.
+    Input {
+        /// Which of the graph's inputs.
+        input: Input,
+    },
     /// The rows of `table` that the step's tokens name, times `scale`.
     Embed {
         /// A row for each token of the vocabulary.
@@ -67,7 +91,8 @@ pub enum Op {
         /// By how much.
         rope: Rope,
     },
-    /// Appends keys and values to a cache. Produces nothing.
+    /// Appends keys and values to a cache. Produces a value without columns, which says that they are stored: attention
+    /// that reads them names it.
     StoreKv {
         /// Keys.
         k: Value,
@@ -76,12 +101,12 @@ pub enum Op {
         /// Where they go.
         cache: Cache,
     },
-    /// Softmax attention of each head over the rows of a cache, with a scale of one.
+    /// Softmax attention of each head, with a scale of one.
     Attend {
         /// Queries.
         q: Value,
         /// Keys and values.
-        cache: Cache,
+        to: Attended,
         /// Heads and mask.
         shape: AttendShape,
     },
@@ -129,10 +154,17 @@ pub enum Op {
         /// How many.
         width: u32,
     },
-    /// The last row alone. What only the last row needs is computed after this.
+    /// The last row of each conversation. What only these rows need is computed after this.
     LastRow {
         /// The input.
         x: Value,
+    },
+    /// The mean of each `group` neighbouring rows, of fewer at the end: rows of one domain become rows of another.
+    MeanRows {
+        /// The input.
+        x: Value,
+        /// Rows that become one.
+        group: u32,
     },
     /// `cap · tanh(x / cap)`.
     SoftCap {
@@ -183,6 +215,7 @@ impl Op {
     /// Its name, the same in every layer of the project.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Input { .. } => "input",
             Self::Embed { .. } => "embed",
             Self::Linear { .. } => "linear",
             Self::RmsNorm { .. } => "rms_norm",
@@ -196,6 +229,7 @@ impl Op {
             Self::GeluMul { .. } => "gelu_mul",
             Self::Columns { .. } => "columns",
             Self::LastRow { .. } => "last_row",
+            Self::MeanRows { .. } => "mean_rows",
             Self::SoftCap { .. } => "soft_cap",
             Self::Route { .. } => "route",
             Self::ExpertLinear { .. } => "expert_linear",
@@ -204,9 +238,9 @@ impl Op {
     }
 
     /// The values it reads.
-    pub fn inputs(&self) -> impl Iterator<Item = Value> {
-        let [a, b] = match *self {
-            Self::Embed { .. } => [None, None],
+    pub fn inputs(&self) -> impl Iterator<Item = Value> + use<> {
+        let [a, b, c] = match *self {
+            Self::Input { .. } | Self::Embed { .. } => [None; 3],
             Self::Linear { x, .. }
             | Self::RmsNorm { x, .. }
             | Self::Rope { x, .. }
@@ -214,17 +248,19 @@ impl Op {
             | Self::ScaleBy { x, .. }
             | Self::Columns { x, .. }
             | Self::LastRow { x }
-            | Self::SoftCap { x, .. } => [Some(x), None],
-            Self::Attend { q, .. } => [Some(q), None],
-            Self::Route { logits, .. } => [Some(logits), None],
-            Self::StoreKv { k, v, .. } => [Some(k), Some(v)],
-            Self::Add { a, b } | Self::Mul { a, b } => [Some(a), Some(b)],
-            Self::GeluMul { gate, up } => [Some(gate), Some(up)],
+            | Self::MeanRows { x, .. }
+            | Self::SoftCap { x, .. } => [Some(x), None, None],
+            Self::Attend { q, to: Attended::Rows { k, v }, .. } => [Some(q), Some(k), Some(v)],
+            Self::Attend { q, to: Attended::Cache { stored, .. }, .. } => [Some(q), Some(stored), None],
+            Self::Route { logits, .. } => [Some(logits), None, None],
+            Self::StoreKv { k, v, .. } => [Some(k), Some(v), None],
+            Self::Add { a, b } | Self::Mul { a, b } => [Some(a), Some(b), None],
+            Self::GeluMul { gate, up } => [Some(gate), Some(up), None],
             Self::ExpertLinear { x, routing, .. } | Self::Combine { x, routing, .. } => {
-                [Some(x), Some(routing)]
+                [Some(x), Some(routing), None]
             }
         };
-        a.into_iter().chain(b)
+        [a, b, c].into_iter().flatten()
     }
 
     /// The weight it reads.

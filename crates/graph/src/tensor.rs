@@ -3,7 +3,9 @@
 
 use std::ops::{Add, Mul};
 
-use crate::{AttendShape, Builder, Cache, Op, Rope, Rows, Shape, Value, Weight};
+use crate::{
+    AttendShape, Attended, Builder, Cache, DomainInfo, DomainRows, Op, Rope, Rows, Shape, Value, Weight,
+};
 
 /// A value of a graph under construction.
 #[derive(Debug, Clone, Copy)]
@@ -77,23 +79,41 @@ impl<'g> Tensor<'g> {
         self.then(Op::Rope { x: self.value, rope }, self.width())
     }
 
-    /// Appends these keys, with their values, to a cache.
+    /// Appends these keys, with their values, to a cache. What it gives is what [`attend`](Self::attend) reads.
     #[track_caller]
-    pub fn store_kv(self, v: Self, cache: Cache) {
+    pub fn store_kv(self, v: Self, cache: Cache) -> Self {
         let width = self.builder.cache_info(cache).width();
         assert_eq!((self.width(), v.width()), (width, width), "keys and values must fill the cache");
         assert_eq!((self.shape().rows, v.shape().rows), (Rows::Step, Rows::Step), "every row is stored");
-        self.then(Op::StoreKv { k: self.value, v: v.value, cache }, 0);
+        self.then(Op::StoreKv { k: self.value, v: v.value, cache }, 0)
     }
 
-    /// Attends to a cache with these queries.
+    /// Attends with these queries to a cache, after [`store_kv`](Self::store_kv) has stored the step's own keys and values.
     #[track_caller]
-    pub fn attend(self, cache: Cache, shape: AttendShape) -> Self {
+    pub fn attend(self, stored: Self, shape: AttendShape) -> Self {
+        let Op::StoreKv { cache, .. } = self.builder.op(stored.value) else {
+            panic!("attention reads what `store_kv` has stored")
+        };
         let info = self.builder.cache_info(cache);
-        assert_eq!(self.width(), shape.heads * shape.head_width, "queries must fill the heads");
         assert_eq!((info.kv_heads, info.head_width), (shape.kv_heads, shape.head_width), "of the cache");
+        self.attended(Attended::Cache { cache, stored: stored.value }, shape)
+    }
+
+    /// Attends with these queries to the keys and values of rows that the same step computes.
+    #[track_caller]
+    pub fn attend_rows(self, k: Self, v: Self, shape: AttendShape) -> Self {
+        let width = shape.kv_heads * shape.head_width;
+        assert_eq!((k.width(), v.width()), (width, width), "keys and values must fill their heads");
+        k.same_rows(v);
+        self.same_rows(k);
+        self.attended(Attended::Rows { k: k.value, v: v.value }, shape)
+    }
+
+    #[track_caller]
+    fn attended(self, to: Attended, shape: AttendShape) -> Self {
+        assert_eq!(self.width(), shape.heads * shape.head_width, "queries must fill the heads");
         assert!(shape.heads.is_multiple_of(shape.kv_heads), "each key head serves as many query heads");
-        self.then(Op::Attend { q: self.value, cache, shape }, self.width())
+        self.then(Op::Attend { q: self.value, to, shape }, self.width())
     }
 
     /// Times a constant.
@@ -123,13 +143,26 @@ impl<'g> Tensor<'g> {
         self.then(Op::Columns { x: self.value, first, width }, width)
     }
 
-    /// Its last row. Where only one row is left, itself.
+    /// The last row of each conversation. Where only these are left, itself.
+    #[track_caller]
     pub fn last_row(self) -> Self {
         if self.shape().rows == Rows::Last {
             return self;
         }
+        assert_eq!(self.shape().rows, Rows::Step, "only tokens belong to conversations");
         let shape = Shape { rows: Rows::Last, width: self.width() };
         self.builder.push(Op::LastRow { x: self.value }, shape)
+    }
+
+    /// The mean of each `group` neighbouring rows, as rows of a new domain.
+    #[track_caller]
+    pub fn mean_rows(self, group: u32, name: &str) -> Self {
+        let Rows::Of(of) = self.shape().rows else { panic!("only rows of a domain are grouped") };
+        assert!(group > 0, "groups of no rows");
+        let rows = DomainRows::Grouped { of, group };
+        let domain = self.builder.declare(DomainInfo { name: name.to_owned(), rows });
+        let shape = Shape { rows: Rows::Of(domain), width: self.width() };
+        self.builder.push(Op::MeanRows { x: self.value, group }, shape)
     }
 
     /// Bounds it smoothly by `cap`.

@@ -1,4 +1,6 @@
-//! Handles to what a graph is made of, and what is known of weights and caches.
+//! Handles to what a graph is made of, and what is known of inputs, weights and caches.
+
+use crate::Shape;
 
 /// A value that an operation produces. Values are numbered in the order in which they are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -9,6 +11,26 @@ impl Value {
     pub fn index(self) -> usize {
         self.0 as usize
     }
+}
+
+/// An input of a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Input(pub(crate) u32);
+
+impl Input {
+    /// Its number.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a graph knows of an input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputInfo {
+    /// The name it is given by.
+    pub name: String,
+    /// Its rows and columns.
+    pub shape: Shape,
 }
 
 /// A weight of the model.

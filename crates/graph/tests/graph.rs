@@ -24,9 +24,9 @@ fn small() -> Graph {
     let x: Tensor<'_> = builder.scope("blk.0", || {
         let u = x.rms_norm(norm, 1e-6);
         let k = u.linear(kv).rope(rope);
-        k.store_kv(u.linear(kv).rms_norm_unweighted(4, 1e-6), cache);
+        let stored = k.store_kv(u.linear(kv).rms_norm_unweighted(4, 1e-6), cache);
         let shape = AttendShape { heads: 4, kv_heads: 2, head_width: 4, mask: Mask::sliding(3) };
-        let a = u.last_row().linear(q).rope(rope).attend(cache, shape).linear(o);
+        let a = u.last_row().linear(q).rope(rope).attend(stored, shape).linear(o);
         let x = (x.last_row() + a).named("after_attention");
         let routing = x.linear(router).route(2).named("routing");
         let hidden = x.expert_linear(gate, routing).gelu_mul(x.expert_linear(up, routing));
@@ -45,11 +45,11 @@ fn a_graph_reads_as_text() {
 %3 step×8 = rope %2 base 10000 head 4
 %4 step×8 = linear %1 kv
 %5 step×8 = rms_norm %4 unweighted group 4
-store_kv %3 %5 cache 0
+%6 = store_kv %3 %5 cache 0
 %7 last×8 = last_row %1
 %8 last×16 = linear %7 q
 %9 last×16 = rope %8 base 10000 head 4
-%10 last×16 = attend %9 cache 0 heads 4/2×4 sliding 3
+%10 last×16 = attend %9 %6 cache 0 heads 4/2×4 sliding 3
 %11 last×8 = linear %10 o
 %12 last×8 = last_row %0
 %13 last×8 = add %12 %11    // blk.0.after_attention
@@ -89,7 +89,7 @@ fn weights_that_are_the_same_are_declared_once() {
 #[test]
 fn costs_count_bytes_and_products() {
     let graph = small();
-    let step = StepSize { rows: 5, context: 9 };
+    let step = &StepSize::tokens(5, 9);
     let cost = |index: usize| graph.cost(&graph.nodes()[index], step);
     assert_eq!(cost(0).weight_bytes, 5 * 32, "rows of a table are read, not the table");
     assert_eq!(cost(2), Cost { weight_bytes: 256, read_bytes: 160, written_bytes: 160, flops: 2 * 40 * 8 });
@@ -110,4 +110,55 @@ fn a_description_that_does_not_fit_is_a_panic() {
     let table = builder.weight(WeightInfo::matrix("embd", 8, 100));
     let kv = builder.weight(WeightInfo::matrix("kv", 9, 8));
     builder.embed(table, 1.0, SoftRows::Given).linear(kv);
+}
+
+/// A tower in small: rows in by name, attention within them, pooled rows and their sum over columns out.
+fn tower() -> Graph {
+    let builder = Builder::new();
+    let project = builder.weight(WeightInfo::matrix("project", 6, 8).bytes(192));
+    let output = builder.weight(WeightInfo::matrix("output", 8, 4).bytes(128));
+    let patches = Rows::Of(builder.domain("patches"));
+    let x = builder.input("pixels", patches, 6).linear(project) + builder.input("places", patches, 8);
+    let shape = AttendShape { heads: 2, kv_heads: 1, head_width: 4, mask: Mask::ALL };
+    let a = x.attend_rows(x.columns(0, 4), x.columns(4, 4), shape);
+    let pooled = a.mean_rows(9, "cells");
+    builder.finish_with(&[("rows", pooled.linear(output)), ("pooled", pooled)])
+}
+
+#[test]
+fn a_graph_has_named_inputs_outputs_and_rows() {
+    let graph = tower();
+    let expected = "\
+%0 domain0×6 = input pixels
+%1 domain0×8 = linear %0 project
+%2 domain0×8 = input places
+%3 domain0×8 = add %1 %2
+%4 domain0×4 = columns %3 0..4
+%5 domain0×4 = columns %3 4..8
+%6 domain0×8 = attend %3 %4 %5 heads 2/1×4 global within step
+%7 domain1×8 = mean_rows %6 group 9
+%8 domain1×4 = linear %7 output
+";
+    assert_eq!(graph.to_string(), expected);
+    let names = |outputs: &[(String, _)]| outputs.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(graph.outputs()), ["rows", "pooled"]);
+    assert_eq!(graph.inputs().iter().map(|input| &*input.name).collect::<Vec<_>>(), ["pixels", "places"]);
+    let last = graph.last_uses();
+    assert_eq!((last[7], last[8]), (9, 9), "both outputs are kept");
+
+    let counts = graph.row_counts(0, 0, |domain| if domain.index() == 0 { 2520 } else { unreachable!() });
+    assert_eq!(counts.domains, [2520, 280]);
+    let step = StepSize { rows: counts, context: 0 };
+    let cost = |index: usize| graph.cost(&graph.nodes()[index], &step);
+    assert_eq!(cost(0), Cost::default(), "what is given costs nothing");
+    assert_eq!(cost(6).flops, 4 * 2520 * 8 * 2520);
+    assert_eq!(cost(8).flops, 2 * 280 * 4 * 8);
+}
+
+#[test]
+#[should_panic(expected = "two inputs are called `x`")]
+fn inputs_have_names_of_their_own() {
+    let builder = Builder::new();
+    builder.input("x", Rows::Step, 4);
+    builder.input("x", Rows::Step, 8);
 }

@@ -1,4 +1,4 @@
-//! `add`, `mul`, `scale`, `scale_by`, `soft_cap`, `columns`, `last_row`: what needs no thought.
+//! `add`, `mul`, `scale`, `scale_by`, `soft_cap`, `columns`, `last_row`, `mean_rows`: what needs no thought.
 
 use crate::Matrix;
 
@@ -24,8 +24,22 @@ pub(crate) fn columns(x: &Matrix, first: usize, width: usize) -> Matrix {
     Matrix::new(values.collect(), width)
 }
 
-pub(crate) fn last_row(x: &Matrix) -> Matrix {
-    Matrix::new(x.row(x.rows() - 1).to_vec(), x.width())
+/// Some of its rows, in this order.
+pub(crate) fn rows_at(x: &Matrix, rows: &[usize]) -> Matrix {
+    Matrix::new(rows.iter().flat_map(|&row| x.row(row)).copied().collect(), x.width())
+}
+
+/// The mean of each `group` neighbouring rows; of fewer, at the end.
+pub(crate) fn mean_rows(x: &Matrix, group: usize) -> Matrix {
+    let mut out = Matrix::zeros(x.rows().div_ceil(group), x.width());
+    for (index, rows) in x.values().chunks(group * x.width()).enumerate() {
+        let count = (rows.len() / x.width()) as f32;
+        for row in rows.chunks(x.width()) {
+            out.row_mut(index).iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+        out.row_mut(index).iter_mut().for_each(|sum| *sum /= count);
+    }
+    out
 }
 
 pub(crate) fn pairwise(a: &Matrix, b: &Matrix, with: impl Fn(f32, f32) -> f32) -> Matrix {

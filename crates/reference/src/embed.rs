@@ -11,8 +11,9 @@ pub(crate) async fn embed(
     scale: f32,
     soft: SoftRows,
 ) -> Result<Matrix, ReferenceError> {
-    let mut out = Matrix::zeros(step.rows.len(), table.width as usize);
-    for (index, row) in step.rows.iter().enumerate() {
+    let mut out = Matrix::zeros(step.len(), table.width as usize);
+    let rows = step.sequences.iter().flat_map(|sequence| &sequence.rows);
+    for (index, row) in rows.enumerate() {
         let token = match (row, soft) {
             (Row::Token(id), _) => *id,
             (Row::Soft(_), SoftRows::Token(id)) => id,

@@ -44,6 +44,24 @@ pub enum ReferenceError {
         expected: usize,
     },
 
+    /// An input of the graph that the step was not given.
+    #[error("the step has no input `{input}`")]
+    MissingInput {
+        /// The input.
+        input: String,
+    },
+
+    /// An input of another shape than the graph's, or with other rows than the inputs beside it.
+    #[error("input `{input}` of {rows} × {width} does not fit the graph")]
+    WrongInput {
+        /// The input.
+        input: String,
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        width: usize,
+    },
+
     /// There is no memory for a step.
     #[error("not enough memory for a step of {rows} tokens after {cached}: it needs {bytes} bytes")]
     OutOfMemory {
@@ -55,8 +73,8 @@ pub enum ReferenceError {
         bytes: u64,
     },
 
-    /// A step without tokens.
-    #[error("a step needs at least one token")]
+    /// A step without tokens, or a conversation without any in it.
+    #[error("a step needs at least one token of each conversation")]
     EmptyStep,
 
     /// An infinite number, or none (NaN), among the results: damaged weights, or activations that overflowed.
@@ -78,6 +96,8 @@ impl ReferenceError {
             Self::MissingTensor { .. } => "model.missing_tensor",
             Self::UnknownToken { .. } => "input.unknown_token",
             Self::SoftWidth { .. } => "input.soft_width",
+            Self::MissingInput { .. } => "input.missing",
+            Self::WrongInput { .. } => "input.shape",
             Self::OutOfMemory { .. } => "memory.exhausted",
             Self::EmptyStep => "input.empty",
             Self::NotFinite { .. } => "model.not_finite",

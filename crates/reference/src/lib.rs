@@ -45,8 +45,8 @@ mod weights;
 
 pub use caches::Caches;
 pub use error::ReferenceError;
-pub use interpreter::{Watch, run};
+pub use interpreter::{Watch, run, run_together};
 pub use matrix::Matrix;
 pub use rullama_graph::CacheFormat;
-pub use step::{Row, Step};
+pub use step::{Row, Sequence, Step};
 pub use weights::Weights;

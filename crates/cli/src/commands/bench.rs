@@ -2,6 +2,7 @@
 //!
 //! It measures the replies of a session, as users get them, with several steps in flight on the GPU.
 
+mod parallel;
 mod profile;
 mod statistics;
 
@@ -13,7 +14,7 @@ use rullama_gpu::measure_bandwidth;
 use rullama_tokenizer::{SpecialOutput, TokenKind, Tokenizer};
 use serde_json::{Value, json};
 
-use self::{profile::Profile, statistics::Statistics};
+use self::{parallel::Parallel, profile::Profile, statistics::Statistics};
 use crate::{
     arguments::{BackendChoice, BenchArguments},
     engine::{self, Laps, milliseconds},
@@ -30,6 +31,10 @@ pub(super) async fn run(arguments: &BenchArguments) -> Result<(), Failure> {
 }
 
 async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
+    if arguments.generate == 0 && !arguments.parallel.is_empty() {
+        let failure = Failure::new("--parallel measures generated tokens, and --generate is 0");
+        return Err(failure.hint("set --generate to a number above 0").usage());
+    }
     if arguments.prompt == 0 && arguments.generate == 0 {
         let failure = Failure::new("there is nothing to measure with --prompt 0 and --generate 0");
         return Err(failure.hint("set one of them to a number above 0").usage());
@@ -41,6 +46,11 @@ async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
         results.push(setting.measure(&mut session, arguments, depth).await?);
     }
     drop(session);
+    let mut together = Vec::new();
+    for &conversations in &arguments.parallel {
+        setting.progress.set_message(format!("{conversations} conversations together"));
+        together.push(Parallel::measure(&setting.engine, conversations, arguments.generate).await?);
+    }
     let mut profiles = Vec::new();
     if arguments.profile {
         for &depth in &arguments.depth {
@@ -49,9 +59,14 @@ async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
     }
     setting.progress.finish_and_clear();
     if arguments.json {
-        return Ok(output::json(&setting.json(arguments, &results, &profiles))?);
+        let mut json = setting.json(arguments, &results, &profiles);
+        if !together.is_empty() {
+            json["parallel"] = together.iter().map(Parallel::json).collect();
+        }
+        return Ok(output::json(&json)?);
     }
     setting.print(arguments, &results)?;
+    Parallel::print(&together)?;
     profiles.iter().try_for_each(Profile::print)
 }
 
@@ -81,6 +96,10 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let deepest = arguments.depth.iter().copied().max().unwrap_or(0);
     // The last generated token is not read, but generation needs one token to start from.
     let needed = deepest.saturating_add(arguments.prompt.max(arguments.generate)).saturating_add(1);
+    let needed = match arguments.parallel[..] {
+        [] => needed,
+        _ => needed.max(parallel::context(arguments.generate)),
+    };
     let mut clock = Laps::start();
     let opened = model::open_or_demo(arguments.model.as_deref()).await?;
     let name = opened.name.clone();
@@ -109,6 +128,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
                 return Err(Failure::new(message).hint("leave out --profile"));
             }
             arguments.memory.apply(&mut options, BackendChoice::Gpu);
+            options.conversations = arguments.parallel.iter().copied().max();
             // Before the weights are loaded, so that the buffer for this needs no memory beside them.
             load += clock.lap();
             let progress = spinner();

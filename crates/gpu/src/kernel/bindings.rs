@@ -1,13 +1,15 @@
 //! The buffers a kernel needs, read from its own text.
 //!
-//! Whoever dispatches a kernel names its buffers as the kernel does, so that no list of numbers has to agree with
-//! another. Declarations stand on a line of their own:
+//! A dispatch names buffers as the kernel does, so that no list of binding numbers has to agree with another. Each
+//! declaration is one line:
 //!
 //! ```wgsl
 //! @group(1) @binding(2) var<storage, read_write> y: array<f32>;
 //! ```
 //!
 //! Group 0 is the step, the same for every kernel; group 1 is the dispatch's own.
+
+use super::UniformLayout;
 
 /// How a kernel uses a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,11 +25,20 @@ pub(crate) struct Binding {
     pub(crate) number: u32,
     pub(crate) name: &'static str,
     pub(crate) access: Access,
+    /// The WGSL file that declares it.
+    pub(crate) file: &'static str,
+}
+
+impl Binding {
+    /// True if a struct of this layout may be bound here.
+    pub(crate) fn is_for(&self, layout: &UniformLayout) -> bool {
+        (self.name, self.file) == (layout.variable, layout.file)
+    }
 }
 
 /// The buffers that a file declares in the dispatch's group.
-pub(super) fn declared(source: &'static str) -> impl Iterator<Item = Binding> {
-    source.lines().filter_map(|line| {
+pub(super) fn declared(file: &'static str, source: &'static str) -> impl Iterator<Item = Binding> {
+    source.lines().filter_map(move |line| {
         let rest = line.strip_prefix("@group(1) @binding(")?;
         let (number, rest) = rest.split_once(')')?;
         let (kind, rest) = rest.trim_start().strip_prefix("var<")?.split_once('>')?;
@@ -37,7 +48,7 @@ pub(super) fn declared(source: &'static str) -> impl Iterator<Item = Binding> {
             "storage, read" => Access::Read,
             _ => Access::Write,
         };
-        Some(Binding { number: number.parse().ok()?, name: name.trim(), access })
+        Some(Binding { number: number.parse().ok()?, name: name.trim(), access, file })
     })
 }
 
@@ -54,7 +65,8 @@ mod tests {
 @group(1) @binding(7) var<storage, read_write>  y: array<vec4<u32>>;
 fn main() {}
 ";
-        let found: Vec<_> = declared(source).map(|b| (b.number, b.name, b.access)).collect();
+        let found: Vec<_> =
+            declared("kernel/some.wgsl", source).map(|b| (b.number, b.name, b.access)).collect();
         assert_eq!(found, [(0, "params", Access::Uniform), (3, "x", Access::Read), (7, "y", Access::Write)]);
     }
 }

@@ -127,8 +127,6 @@ files! {
         PackQ8 => "cache/q8_pack.wgsl",
         OwnKv => "kv/own.wgsl",
         BorrowKv => "kv/borrow.wgsl",
-        AheadNothing => "ahead/nothing.wgsl",
-        AheadGiven => "ahead/given.wgsl",
         Add => "op/add.wgsl",
         Mul => "op/mul.wgsl",
         Scale => "op/scale.wgsl",

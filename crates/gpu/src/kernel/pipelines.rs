@@ -8,10 +8,7 @@ use std::{
 use std::{collections::HashSet, thread};
 
 use super::{Access, Binding, Dialect, KernelSpec};
-use crate::Gpu;
-
-/// Bytes of the step, at the beginning of its buffer.
-const STEP_BYTES: u64 = 16;
+use crate::{Gpu, rows::TABLE_BYTES};
 
 /// A pipeline with the layout of its dispatches' bindings.
 #[derive(Debug, Clone)]
@@ -59,6 +56,11 @@ impl Pipelines {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many were made.
+    pub(crate) fn len(&self) -> usize {
+        self.made().len()
+    }
+
     /// The bind group of a step, bound once for all dispatches.
     pub(crate) fn step_group(&self, gpu: &Gpu, step: &wgpu::Buffer) -> wgpu::BindGroup {
         gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
@@ -69,7 +71,7 @@ impl Pipelines {
                 resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
                     buffer: step,
                     offset: 0,
-                    size: wgpu::BufferSize::new(STEP_BYTES),
+                    size: wgpu::BufferSize::new(TABLE_BYTES),
                 }),
             }],
         })

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Binding, Fragment, Kernel, bindings};
+use super::{Binding, Fragment, Kernel, UniformLayout, bindings, params};
 
 /// Whose WGSL is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,7 +98,13 @@ impl KernelSpec {
 
     /// The buffers it needs, apart from the step.
     pub(crate) fn bindings(&self) -> Vec<Binding> {
-        self.sources().flat_map(|(_, source)| bindings::declared(source)).collect()
+        self.sources().flat_map(|(file, source)| bindings::declared(file, source)).collect()
+    }
+
+    /// The layouts of the uniform variables that its files declare, the step's among them.
+    pub fn uniforms(&self) -> Vec<UniformLayout> {
+        let declared = |file: &'static str| params::LAYOUTS.iter().filter(move |layout| layout.file == file);
+        self.sources().flat_map(|(file, _)| declared(file)).copied().collect()
     }
 
     fn sources(&self) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -1,36 +1,33 @@
 //! The dispatches of attention.
 
-use rullama_graph::{Ahead, Rows};
+use rullama_graph::Rows;
 
 use super::{
-    Count, Draft, Lowering, RopeKey, Slot, Unmerged,
-    select::{LANES, widest_made},
+    Count, Dispatch, Lowering, RopeKey, Slot, Unmerged,
+    select::widest_made,
     stage::{Attention, Input, RawHeads, Stage},
 };
 use crate::{
-    GpuError, KernelSpec,
+    GpuError, KernelSpec, UniformValue,
     attention::{self, NO_WEIGHT, RowAttention},
+    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
+    tuning::{PROLOGUE_SPLITS, ROW_THREADS},
 };
-
-/// The most parts of the context that the next product brings together on its way. It does so in every workgroup.
-const MERGED_SPLITS: u32 = 8;
 
 impl Lowering<'_> {
     pub(super) fn attention(&mut self, attention: &Attention, next: Option<&Stage>) -> Result<(), GpuError> {
-        if attention.shape.mask.ahead != Ahead::Nothing {
-            return Err(GpuError::Unsupported { operation: "attention to what comes" });
-        }
-        if self.most_rows == 1 && self.keys_beside_queries(attention)? {
+        if self.shape.rows == 1 && self.keys_beside_queries(attention)? {
             return self.attend_row(attention, attention.kv.is_some(), next);
         }
         if let Some(kv) = attention.kv {
             self.store_heads(attention, kv)?;
         }
         match attention.rows {
-            // One row, whose keys and values are in the cache by now.
-            _ if self.most_rows == 1 => self.attend_row(attention, false, next),
+            // Rows of different conversations, each attended alone. Their keys and values are in the cache by now.
+            _ if self.shape.decodes => self.attend_row(attention, false, next),
             Rows::Last => self.attend_row(attention, false, next),
             Rows::Step => self.attend_rows(attention),
+            Rows::Of(_) => Err(GpuError::Unsupported { operation: "a cache of other rows than tokens" }),
         }
     }
 
@@ -40,7 +37,7 @@ impl Lowering<'_> {
         Ok(self.place(k.value)?.scratch == self.place(attention.q.value)?.scratch)
     }
 
-    /// From the raw products of one row to what attention finds.
+    /// From the raw products of rows to what attention finds, for each row alone.
     fn attend_row(
         &mut self,
         attention: &Attention,
@@ -48,7 +45,7 @@ impl Lowering<'_> {
         next: Option<&Stage>,
     ) -> Result<(), GpuError> {
         let target = self.target;
-        let &Attention { q, kv, rope, cache, shape, out, .. } = attention;
+        let &Attention { q, kv, rope, cache, shape, out, rows } = attention;
         let row = RowAttention::new(shape, target.cache_format, owns, target.subgroup);
         let q_place = self.place(q.value)?;
         let mut buffers = vec![
@@ -67,31 +64,35 @@ impl Lowering<'_> {
         }
         let window = shape.mask.window.unwrap_or(0);
         let capacity = target.capacities[cache.index()];
-        let params = vec![
-            shape.heads,
-            shape.kv_heads,
+        let last = u32::from(rows == Rows::Last && !self.shape.decodes);
+        let count = self.shape.count(rows);
+        let params = AttendRowParams {
+            heads: shape.heads,
+            kv_heads: shape.kv_heads,
             window,
             capacity,
-            q_place.at,
+            last,
+            q_at: q_place.at,
+            q_stride: q_place.stride,
             k_at,
             v_at,
-            self.norm_at(q),
+            q_weight: self.norm_at(q),
             k_weight,
-            q.eps.to_bits(),
-        ];
-        let [sums, peaks] = row.scratch_bytes().map(|bytes| self.program.claim(bytes));
+            eps: q.eps,
+        };
+        let [sums, peaks] = row.scratch_bytes().map(|bytes| self.program.claim(u64::from(count) * bytes));
         buffers.extend([("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks))]);
         let [x, ..] = row.attend_grid(0);
-        let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Fixed(1)];
+        let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Rows(rows)];
         self.dispatch(attention, row.attend(), params, buffers, workgroups);
 
         let (width, widest) =
             (shape.heads * shape.head_width, widest_made(target.workgroup_memory, target.subgroup));
-        let merges_on_the_way =
-            matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
-        if merges_on_the_way
-            && row.most_splits <= MERGED_SPLITS
-            && row.most_splits * shape.heads <= LANES
+        let merged_by_next = matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
+        if merged_by_next
+            && count == 1
+            && row.most_splits <= PROLOGUE_SPLITS
+            && row.most_splits * shape.heads <= ROW_THREADS
             && width <= widest
         {
             self.unmerged.insert(out, Unmerged { attention: row, sums, peaks });
@@ -99,8 +100,10 @@ impl Lowering<'_> {
         }
         let y = self.claim(out);
         let buffers = vec![("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks)), ("y", y)];
-        let workgroups = row.merge_grid().map(Count::Fixed);
-        self.dispatch(attention, row.merge(), vec![shape.heads, window], buffers, workgroups);
+        let [x, heads, _] = row.merge_grid();
+        let workgroups = [Count::Fixed(x), Count::Fixed(heads), Count::Rows(rows)];
+        let params = MergeParams { heads: shape.heads, window, last };
+        self.dispatch(attention, row.merge(), params, buffers, workgroups);
         Ok(())
     }
 
@@ -117,16 +120,16 @@ impl Lowering<'_> {
             ("keys", Slot::Keys(cache)),
             ("values", Slot::Values(cache)),
         ];
-        let params = vec![
-            shape.kv_heads,
-            target.capacities[cache.index()],
-            k_place.at,
-            k_place.stride,
-            v_place.at,
-            v_place.stride,
-            self.norm_at(k),
-            k.eps.to_bits(),
-        ];
+        let params = CacheHeadsParams {
+            kv_heads: shape.kv_heads,
+            capacity: target.capacities[cache.index()],
+            k_at: k_place.at,
+            k_stride: k_place.stride,
+            v_at: v_place.at,
+            v_stride: v_place.stride,
+            k_weight: self.norm_at(k),
+            eps: k.eps,
+        };
         let spec = attention::cache_heads(target.cache_format, shape.head_width);
         let workgroups = [Count::Fixed(shape.kv_heads), Count::Rows(Rows::Step), Count::Fixed(1)];
         self.dispatch(attention, spec, params, buffers, workgroups);
@@ -139,7 +142,14 @@ impl Lowering<'_> {
         let &Attention { q, rope, cache, shape, out, .. } = attention;
         let place = self.place(q.value)?;
         let turned = self.claim_rows(Rows::Step, shape.heads * shape.head_width);
-        let params = vec![shape.heads, place.at, place.stride, self.norm_at(q), 0, q.eps.to_bits()];
+        let params = QueryHeadsParams {
+            heads: shape.heads,
+            q_at: place.at,
+            q_stride: place.stride,
+            q_weight: self.norm_at(q),
+            last: 0,
+            eps: q.eps,
+        };
         let buffers = vec![
             ("q", place.slot()),
             ("vectors", Slot::Vectors),
@@ -150,15 +160,20 @@ impl Lowering<'_> {
         let workgroups = [Count::Fixed(x), Count::Rows(Rows::Step), Count::Fixed(1)];
         self.dispatch(attention, attention::query_heads(shape.head_width), params, buffers, workgroups);
 
-        let capacity = target.capacities[cache.index()];
-        let params = vec![shape.heads, shape.kv_heads, shape.mask.window.unwrap_or(0), capacity, 0];
+        let params = AttendTileParams {
+            heads: shape.heads,
+            kv_heads: shape.kv_heads,
+            window: shape.mask.window.unwrap_or(0),
+            capacity: target.capacities[cache.index()],
+            last: 0,
+        };
         let buffers = vec![
             ("q", Slot::Scratch(turned)),
             ("keys", Slot::Keys(cache)),
             ("values", Slot::Values(cache)),
             ("y", self.claim(out)),
         ];
-        let spec = attention::attend_tile(target.cache_format, shape.head_width, false);
+        let spec = attention::attend_tile(target.cache_format, shape.head_width);
         let times = shape.heads / shape.kv_heads;
         let pairs = Count::Pairs { rows: Rows::Step, times, block: attention::TILE_PAIRS };
         self.dispatch(
@@ -179,11 +194,11 @@ impl Lowering<'_> {
         &mut self,
         attention: &Attention,
         spec: KernelSpec,
-        params: Vec<u32>,
+        params: impl Into<UniformValue>,
         buffers: Vec<(&'static str, Slot)>,
         workgroups: [Count; 3],
     ) {
-        let (what, uniforms) = (self.name(attention.out), vec![("params", params)]);
-        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+        let (what, uniforms) = (self.name(attention.out), vec![params.into()]);
+        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
     }
 }

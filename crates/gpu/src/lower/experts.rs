@@ -2,8 +2,8 @@
 
 use rullama_graph::Value;
 
-use super::{Count, Draft, Lowering, Slot};
-use crate::{Experts, GpuError};
+use super::{Count, Dispatch, Lowering, Slot};
+use crate::{Experts, GpuError, params::GroupRowsParams};
 
 /// What tells one grouping of rows from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,13 +23,13 @@ impl Lowering<'_> {
         }
         let GroupKey { routing, experts, tile_rows } = key;
         let rows = self.target.graph.value(routing).shape.rows;
-        let tiles = experts.tiles(rows.count(self.most_rows as usize) as u32, tile_rows);
+        let tiles = experts.tiles(self.shape.count(rows), tile_rows);
         let scratch = self.program.claim(4 * u64::from(Experts::words(tiles, tile_rows)));
         let buffers = vec![("routing", self.experts(routing, packed)?), ("groups", Slot::Scratch(scratch))];
-        self.push(Draft {
+        self.push(Dispatch {
             what: format!("{}, by expert", self.name(routing)),
             spec: experts.group_rows(tile_rows),
-            uniforms: vec![("params", vec![tiles])],
+            uniforms: vec![GroupRowsParams { tiles }.into()],
             buffers,
             workgroups: [Count::Fixed(experts.count), Count::Fixed(1), Count::Fixed(1)],
             weight_bytes: 0,

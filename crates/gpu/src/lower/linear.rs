@@ -1,17 +1,24 @@
-//! The dispatches of products: what is read on the way, what becomes of the result, and which kernel multiplies.
+//! The dispatches of matrix products: the kernel, its prologue and its epilogue.
+
+use bytemuck::Zeroable;
 
 use super::{
-    Count, Draft, Lowering, Place, Slot,
+    Count, Dispatch, Lowering, Place, Slot,
     experts::GroupKey,
-    plain::{expert_stride, fragment, planes},
-    select::{FEW_ROWS, RowProduct, RowShape},
-    stage::{Epilogue, From, Input, Linear, Norm},
+    plain::{Planes, expert_stride, fragment, planes},
+    select::{RowProduct, RowShape},
+    stage::{Epilogue, Input, InputSource, Linear, Norm},
 };
-use crate::{Experts, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, attention::RowAttention};
+use crate::{
+    Experts, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, UniformValue,
+    attention::RowAttention,
+    params::{LinearParams, MergedInput, ResidualInput},
+    tuning::FEW_ROWS,
+};
 
-/// How a product is computed.
+/// The kernel that computes a product, with its tile sizes.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum ProductKernel {
     /// One row or a few at a time.
     Rows(RowShape),
     /// Many rows.
@@ -22,8 +29,8 @@ enum Way {
     Matrices(MatrixTiles),
 }
 
-impl Way {
-    fn kernel(self) -> Kernel {
+impl ProductKernel {
+    fn body(self) -> Kernel {
         match self {
             Self::Rows(_) => Kernel::LinearRow,
             Self::Tiles(_) | Self::Grouped(..) => Kernel::LinearTile,
@@ -32,16 +39,14 @@ impl Way {
     }
 }
 
-/// A product in the making.
+/// The parts of a product's dispatch, filled in one after another. All shards of the weight share them.
 struct Product {
     spec: KernelSpec,
     buffers: Vec<(&'static str, Slot)>,
-    uniforms: Vec<(&'static str, Vec<u32>)>,
-    /// Where x begins, how far its rows are apart, and how far one expert's x is from the next. Zeros where x is made on
-    /// the way.
-    x: [u32; 3],
-    /// Where what the epilogue multiplies with begins, and how far its rows are apart.
-    other: [u32; 2],
+    /// Uniforms of the input fragment.
+    uniforms: Vec<UniformValue>,
+    /// What the kernel itself is told, all but the fields of a shard.
+    params: LinearParams,
 }
 
 impl Product {
@@ -64,26 +69,37 @@ impl Lowering<'_> {
             Epilogue::GeluPair { up } => target.manifest.place(graph, up).1 - first_row,
             _ => 0,
         };
-        let rows = linear.rows.count(self.most_rows as usize) as u32;
-        let way = self.way(linear, outputs, slots);
-        let spec = KernelSpec::new(way.kernel())
+        let rows = self.shape.count(linear.rows);
+        let kernel = self.product_kernel(linear, outputs, slots);
+        let spec = KernelSpec::new(kernel.body())
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
             .with(fragment(packed.packing.format)?);
-        let mut product =
-            Product { spec, buffers: Vec::new(), uniforms: Vec::new(), x: [0; 3], other: [0; 2] };
-        self.input(&mut product, linear, way, slots)?;
+        let params = LinearParams {
+            width: info.width,
+            outputs,
+            first_row,
+            // Where there is one matrix, its number of rows does not matter.
+            matrix_rows: info.tensor_rows,
+            pair,
+            routing_width: 2 * slots,
+            factor: target.manifest.factor(graph, first),
+            cap: if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 },
+            ..Zeroable::zeroed()
+        };
+        let mut product = Product { spec, buffers: Vec::new(), uniforms: Vec::new(), params };
+        self.input(&mut product, linear, kernel, slots)?;
         self.epilogue(&mut product, linear.epilogue)?;
-        self.rows(&mut product, linear, way, packed_index)?;
+        self.rows(&mut product, linear, kernel, packed_index)?;
 
-        // Products lie side by side in one buffer.
+        // Products of several weights are columns of one buffer.
         let y_width = linear.beside.map_or(outputs * slots, |beside| beside.width);
-        let pieces = if let Way::Rows(shape) = way { shape.pieces_apart() } else { 1 };
+        let partial_sums = if let ProductKernel::Rows(shape) = kernel { shape.partial_sums() } else { 1 };
         let scratch = match linear.beside {
             Some(beside) if beside.column > 0 => self.place(beside.first)?.scratch,
-            _ => self.claim_rows(linear.rows, y_width * pieces),
+            _ => self.claim_rows(linear.rows, y_width * partial_sums),
         };
-        self.pieces.extend(linear.outputs.iter().map(|&(_, value)| (value, pieces)));
+        self.partial_sums.extend(linear.outputs.iter().map(|&(_, value)| (value, partial_sums)));
         let y_at = linear.beside.map_or(0, |beside| beside.column);
         let mut at = y_at;
         for &(weight, value) in &linear.outputs {
@@ -91,59 +107,62 @@ impl Lowering<'_> {
             at += graph.weight(weight).rows * slots;
         }
         product.buffers.push(("y", Slot::Scratch(scratch)));
+        (product.params.y_at, product.params.y_stride) = (y_at, y_width);
 
-        let (spec, workgroups) = self.cut(product.spec, linear, way, outputs, slots);
-        let cap = if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 };
-        // Matrices that are read: in tiles, by all rows together.
+        let (spec, workgroups) = self.cut(product.spec, linear, kernel, outputs, slots);
+        // Matrices that are read: by tiles once for all rows.
         let matrices = if rows > FEW_ROWS { (rows * slots).min(info.matrices) } else { slots };
         let what = linear.outputs.iter().map(|&(_, value)| self.name(value)).collect::<Vec<_>>().join(" + ");
-        let ([x_at, x_stride, x_slot], [other_at, other_stride]) = (product.x, product.other);
         for (index, shard) in packed.shards.iter().enumerate() {
             let shard_rows = shard.rows.end - shard.rows.start;
-            let mut params = planes(shard, packed.packing.plane_words);
-            // Rows of each matrix of the packed tensor; where there is one matrix it does not matter.
-            params.extend([info.width, outputs, first_row, info.tensor_rows]);
-            params.extend([shard.rows.start as u32, shard_rows as u32, pair]);
-            params.extend([x_at, x_stride, x_slot, y_at, y_width, 2 * slots, other_at, other_stride]);
-            params.extend([target.manifest.factor(graph, first).to_bits(), cap.to_bits()]);
+            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let params = LinearParams {
+                plane_at,
+                plane_words,
+                shard_first: shard.rows.start as u32,
+                shard_rows: shard_rows as u32,
+                ..product.params
+            };
             let mut uniforms = product.uniforms.clone();
-            uniforms.push(("params", params));
+            uniforms.push(params.into());
             let mut buffers = product.buffers.clone();
             buffers.push(("weight", Slot::Shard { packed: packed_index, shard: index }));
             let weight_rows = u64::from(outputs * matrices) * if pair > 0 { 2 } else { 1 };
             let weight_bytes = weight_rows.min(shard_rows) * 4 * u64::from(packed.packing.row_words());
             let (what, spec) = (what.clone(), spec.clone());
-            self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
+            self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
         }
         Ok(())
     }
 
-    /// How a product is computed best.
-    fn way(&self, linear: &Linear, outputs: u32, slots: u32) -> Way {
+    /// The fastest kernel for a product.
+    fn product_kernel(&self, linear: &Linear, outputs: u32, slots: u32) -> ProductKernel {
         let target = self.target;
         let (first, _) = linear.outputs[0];
         let info = target.graph.weight(first);
         let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
-        let rows = linear.rows.count(self.most_rows as usize) as u32;
+        let rows = self.shape.count(linear.rows);
         let experts = linear.routing.map(|_| Experts { count: info.matrices, used: slots });
         if rows > FEW_ROWS {
             match experts {
-                // Rows of an expert are brought together.
+                // Rows are grouped by expert.
                 Some(experts) if experts.can_be_grouped() => {
-                    return Way::Grouped(Tiles::for_experts(experts, rows, paired), experts);
+                    return ProductKernel::Grouped(Tiles::for_experts(experts, rows, paired), experts);
                 }
                 Some(_) => {}
                 None => {
                     let matrices =
                         target.matrices.tiles([rows, info.width, outputs], paired, target.workgroup_memory);
-                    return matrices
-                        .map_or_else(|| Way::Tiles(Tiles::choose(rows, outputs, paired)), Way::Matrices);
+                    return matrices.map_or_else(
+                        || ProductKernel::Tiles(Tiles::choose(rows, outputs, paired)),
+                        ProductKernel::Matrices,
+                    );
                 }
             }
         }
         let made = match linear.input {
             Input::Value(value) => self.unmerged.contains_key(&value),
-            Input::Made { .. } => true,
+            Input::Prologue { .. } => true,
         };
         let product = RowProduct {
             format: target.manifest.packed(target.graph, first).packing.format,
@@ -151,25 +170,25 @@ impl Lowering<'_> {
             outputs,
             rows: if experts.is_some() { 1 } else { rows },
             made,
-            most_pieces: match (linear.input, linear.epilogue, &linear.outputs[..]) {
-                // Only what is stored as it is can be added up later.
+            most_partial_sums: match (linear.input, linear.epilogue, &linear.outputs[..]) {
+                // Only sums that no epilogue changes can be added up later.
                 (Input::Value(_), Epilogue::Store, [(_, value)])
                     if experts.is_none() && linear.beside.is_none() =>
                 {
-                    self.added_up.get(value).copied().unwrap_or(1)
+                    self.split_k_limits.get(value).copied().unwrap_or(1)
                 }
                 _ => 1,
             },
         };
-        Way::Rows(RowShape::new(product, target.workgroup_memory, target.subgroup))
+        ProductKernel::Rows(RowShape::new(product, target.workgroup_memory, target.subgroup))
     }
 
-    /// What is read: a value, or what is made of some on the way.
+    /// The input: a value, or what the prologue computes.
     fn input(
         &mut self,
         product: &mut Product,
         linear: &Linear,
-        way: Way,
+        kernel: ProductKernel,
         slots: u32,
     ) -> Result<(), GpuError> {
         let target = self.target;
@@ -189,21 +208,23 @@ impl Lowering<'_> {
                     .constant("MOST_SPLITS", most_splits);
                 let scratch = [("sums", Slot::Scratch(parts.sums)), ("peaks", Slot::Scratch(parts.peaks))];
                 product.buffers.extend(scratch);
-                product.uniforms.push(("merged", vec![shape.mask.window.unwrap_or(0)]));
+                product.uniforms.push(MergedInput { window: shape.mask.window.unwrap_or(0) }.into());
             }
             Input::Value(value) => {
                 let x = self.place(value)?;
                 let (first, _) = linear.outputs[0];
-                product.x = [x.at, x.stride, expert_stride(graph, value, graph.weight(first), slots)];
-                if let Way::Rows(_) = way {
+                product.params.x_at = x.at;
+                product.params.x_stride = x.stride;
+                product.params.x_slot = expert_stride(graph, value, graph.weight(first), slots);
+                if let ProductKernel::Rows(_) = kernel {
                     product.with(Fragment::PlainInput);
                 }
                 product.buffers.push(("x", x.slot()));
             }
-            Input::Made { from, keep, norm, factor } => {
-                let (sum, base) = match from {
-                    From::Value(value) => (None, value),
-                    From::Sum(sum) => (Some(sum), sum.base),
+            Input::Prologue { source, keep, norm, factor } => {
+                let (sum, base) = match source {
+                    InputSource::Value(value) => (None, value),
+                    InputSource::Sum(sum) => (Some(sum), sum.base),
                 };
                 let base = self.whole(base)?;
                 let branch = sum.map_or(Ok(base), |sum| self.whole(sum.branch))?;
@@ -221,28 +242,31 @@ impl Lowering<'_> {
                 product.spec = product
                     .spec
                     .clone()
-                    .constant("BRANCH", sum.map_or(0, |sum| self.pieces.get(&sum.branch).map_or(1, |&n| n)))
+                    .constant(
+                        "BRANCH",
+                        sum.map_or(0, |sum| self.partial_sums.get(&sum.branch).map_or(1, |&n| n)),
+                    )
                     .constant("SCALED", scale.is_some().into())
                     .constant("NORMED", norm.is_some().into());
                 let vector = |weight| target.manifest.vector(graph, weight);
                 let at = |norm: Option<Norm>| norm.map_or(0, |norm| vector(norm.weight));
-                let eps = |norm: Option<Norm>| norm.map_or(0, |norm| norm.eps.to_bits());
+                let eps = |norm: Option<Norm>| norm.map_or(0.0, |norm| norm.eps);
                 let branch_norm = sum.map(|sum| sum.branch_norm);
-                let words = vec![
-                    at(norm),
-                    at(branch_norm),
-                    scale.map_or(0, vector),
-                    eps(norm),
-                    eps(branch_norm),
-                    factor.to_bits(),
-                ];
-                product.uniforms.push(("residual", words));
+                let residual = ResidualInput {
+                    norm_at: at(norm),
+                    branch_norm_at: at(branch_norm),
+                    scale_at: scale.map_or(0, vector),
+                    eps: eps(norm),
+                    branch_eps: eps(branch_norm),
+                    factor,
+                };
+                product.uniforms.push(residual.into());
             }
         }
         Ok(())
     }
 
-    /// What becomes of the result.
+    /// The epilogue.
     fn epilogue(&self, product: &mut Product, epilogue: Epilogue) -> Result<(), GpuError> {
         match epilogue {
             Epilogue::Store => product.with(Fragment::Store),
@@ -253,7 +277,8 @@ impl Lowering<'_> {
             }
             Epilogue::GeluOther { other, first } => {
                 let place = self.place(other)?;
-                product.other = [place.at + first, place.stride];
+                product.params.other_at = place.at + first;
+                product.params.other_stride = place.stride;
                 product.buffers.push(("other", place.slot()));
                 product.with(Fragment::Gelu);
                 product.with(Fragment::GeluOther);
@@ -262,23 +287,23 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Which rows go where: all in order, or each to its experts.
+    /// Which rows are multiplied with which matrices: all with one, or each with those of its experts.
     fn rows(
         &mut self,
         product: &mut Product,
         linear: &Linear,
-        way: Way,
+        kernel: ProductKernel,
         packed: usize,
     ) -> Result<(), GpuError> {
-        match (way, linear.routing) {
-            (Way::Grouped(tiles, experts), Some(routing)) => {
+        match (kernel, linear.routing) {
+            (ProductKernel::Grouped(tiles, experts), Some(routing)) => {
                 let key = GroupKey { routing, experts, tile_rows: tiles.rows };
                 product.buffers.push(("groups", self.group(key, packed)?));
                 product.with(Fragment::Grouped);
             }
-            (Way::Tiles(_), _) => product.with(Fragment::InOrder),
-            // Their rows are in order, whatever else is chosen.
-            (Way::Matrices(_), _) => {}
+            (ProductKernel::Tiles(_), _) => product.with(Fragment::InOrder),
+            // Matrix units always take rows in order.
+            (ProductKernel::Matrices(_), _) => {}
             (_, Some(routing)) => {
                 product.buffers.push(("routing", self.experts(routing, packed)?));
                 product.with(Fragment::Routed);
@@ -293,28 +318,28 @@ impl Lowering<'_> {
         &self,
         spec: KernelSpec,
         linear: &Linear,
-        way: Way,
+        kernel: ProductKernel,
         outputs: u32,
         slots: u32,
     ) -> (KernelSpec, [Count; 3]) {
         let target = self.target;
         let one = Count::Fixed(1);
-        match way {
-            Way::Rows(shape) => {
+        match kernel {
+            ProductKernel::Rows(shape) => {
                 let spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
                 let (x, y) = (shape.workgroups(outputs), Count::Blocks(linear.rows, shape.rows()));
                 (spec, [Count::Fixed(x), y, Count::Fixed(slots)])
             }
-            Way::Tiles(tiles) => {
+            ProductKernel::Tiles(tiles) => {
                 let [x, ..] = tiles.grid(1, outputs);
                 (tiles.constants(spec), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), one])
             }
-            Way::Grouped(tiles, experts) => {
+            ProductKernel::Grouped(tiles, experts) => {
                 let [x, ..] = tiles.grid(1, outputs);
                 let y = Count::Tiles { rows: linear.rows, experts, tile_rows: tiles.rows };
                 (tiles.constants(spec), [Count::Fixed(x), y, one])
             }
-            Way::Matrices(tiles) => {
+            ProductKernel::Matrices(tiles) => {
                 let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
                 let [x, ..] = tiles.grid(1, outputs, paired);
                 (tiles.constants(spec), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows()), one])

@@ -1,47 +1,45 @@
-//! From a graph to a program: fuse, then choose a kernel for every stage.
+//! Lowering: from a graph to a program. Operations are fused to stages, then each stage gets its kernels.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `stage`, `fuse` | operations become stages, by a short list of patterns |
-//! | `users` | who reads which value |
+//! | `consumers` | which operations read each value |
 //! | `select` | a stage becomes dispatches: which kernel, which constants, how many workgroups |
-//! | `linear` | the dispatches of products |
-//! | `apart` | products that are left in pieces, for their readers to add up |
+//! | `linear` | the dispatches of matrix products |
+//! | `split_k` | products that leave partial sums to their consumer |
 //! | `attention` | the dispatches of attention |
-//! | `experts` | which rows go to which experts |
+//! | `experts` | rows grouped by their experts |
 //! | `plain` | the dispatches of operations that fit no pattern |
-//! | `program` | dispatches before they have buffers, and the scratch between them |
+//! | `program` | dispatches before they have buffers, and the scratch buffers between them |
 //!
-//! Nothing here touches the GPU: what is chosen can be printed without one byte of weights.
+//! Nothing here touches the GPU: a plan can be printed without reading weights.
 
-mod apart;
 mod attention;
+mod consumers;
 mod experts;
 mod fuse;
 mod linear;
 mod plain;
 mod program;
 mod select;
+mod split_k;
 mod stage;
 #[cfg(test)]
 mod tests;
-mod users;
 
 use std::collections::HashMap;
 
 use rullama_graph::{Graph, Rope, Rows, Value, Weight};
 
 use experts::GroupKey;
-pub(crate) use plain::plain_spec;
-pub(crate) use program::{Count, Draft, Pause, Program, Scratch, Slot, StepSize};
-pub(crate) use select::{FEW_ROWS, RowProduct, RowShape};
+pub(crate) use program::{Count, Dispatch, Pause, Program, Scratch, Slot};
 use stage::Stage;
 
 use crate::{
     CacheFormat, GpuError, Residency, attention::RowAttention, matrices::MatrixUse, weights::Manifest,
 };
 
-/// What tells one way to rotate from another.
+/// A rotation of heads, as a key: rotations with the same key share a table of angles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RopeKey {
     pub(crate) head_width: u32,
@@ -57,41 +55,73 @@ impl From<Rope> for RopeKey {
     }
 }
 
-/// What a graph is lowered for.
+/// A graph with all that decides how it is lowered: its weights, its caches and the device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Target<'a> {
+pub(crate) struct LoweringTarget<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) manifest: &'a Manifest,
     pub(crate) cache_format: CacheFormat,
     /// Rows of each cache.
     pub(crate) capacities: &'a [u32],
-    /// Bytes of memory that the lanes of a workgroup can share.
+    /// Bytes of workgroup memory.
     pub(crate) workgroup_memory: u32,
-    /// Lanes of a subgroup, where lanes can talk to each other and all subgroups are of one size.
+    /// Threads per subgroup, where the device has subgroups of one size.
     pub(crate) subgroup: Option<u32>,
     /// Whether matrix units are used.
     pub(crate) matrices: MatrixUse,
-    /// Whether operations are fused. Without, every one is a dispatch: slow, and the proof of the other way.
+    /// Whether operations are fused. Without fusion each is a dispatch: slow, and what fusion is tested against.
     pub(crate) fused: bool,
 }
 
-/// Lowers a graph for steps of up to `most_rows` rows; of exactly that many, where these are few.
-pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuError> {
-    let Target { graph, manifest, cache_format, workgroup_memory, subgroup, fused, .. } = target;
+/// The steps that a program is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StepShape {
+    /// The most rows of a step; up to [`tuning::FEW_ROWS`](crate::tuning), exactly as many.
+    pub(crate) rows: u32,
+    /// Whether each row is one of another conversation, and its last. Otherwise all rows are of one.
+    pub(crate) decodes: bool,
+}
+
+impl StepShape {
+    /// Steps of up to so many rows of one conversation.
+    pub(crate) fn prompt(rows: u32) -> Self {
+        Self { rows, decodes: rows == 1 }
+    }
+
+    /// Steps of one row of each of up to so many conversations.
+    pub(crate) fn decode(conversations: u32) -> Self {
+        Self { rows: conversations, decodes: true }
+    }
+
+    pub(crate) fn count(self, rows: Rows) -> u32 {
+        match rows {
+            Rows::Last if !self.decodes => 1,
+            Rows::Step | Rows::Last | Rows::Of(_) => self.rows,
+        }
+    }
+}
+
+/// Lowers a graph for steps of one shape.
+pub(crate) fn lower(target: LoweringTarget<'_>, shape: StepShape) -> Result<Program, GpuError> {
+    let LoweringTarget { graph, manifest, cache_format, workgroup_memory, subgroup, fused, .. } = target;
     let stages: Vec<Stage> = if fused {
         let widest_made = select::widest_made(workgroup_memory, subgroup);
-        fuse::fuse(graph, manifest, cache_format, most_rows == 1, widest_made)
+        fuse::fuse(graph, manifest, cache_format, shape, widest_made)
     } else {
         (0..graph.nodes().len()).map(Stage::Plain).collect()
     };
     let mut lowering = Lowering {
         target,
-        most_rows,
+        shape,
         program: Program::default(),
         places: HashMap::new(),
         unmerged: HashMap::new(),
-        added_up: if most_rows == 1 { apart::added_up(graph, &stages) } else { HashMap::new() },
-        pieces: HashMap::new(),
+        split_k_limits: if shape.rows == 1 {
+            split_k::split_k_limits(graph, &stages)
+        } else {
+            HashMap::new()
+        },
+        partial_sums: HashMap::new(),
         groups: HashMap::new(),
     };
     for (index, stage) in stages.iter().enumerate() {
@@ -102,7 +132,7 @@ pub(crate) fn lower(target: Target<'_>, most_rows: u32) -> Result<Program, GpuEr
     Ok(lowering.program)
 }
 
-/// Where a value is: columns of the rows of a scratch buffer.
+/// The place of a value: some columns of the rows of a scratch buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     scratch: Scratch,
@@ -119,21 +149,21 @@ impl Place {
 }
 
 struct Lowering<'a> {
-    target: Target<'a>,
-    most_rows: u32,
+    target: LoweringTarget<'a>,
+    shape: StepShape,
     program: Program,
     places: HashMap<Value, Place>,
-    /// Attention whose parts nobody has brought together yet.
+    /// Attention whose splits are not merged yet.
     unmerged: HashMap<Value, Unmerged>,
-    /// Products whose readers add pieces up, and how many at most.
-    added_up: HashMap<Value, u32>,
-    /// How many pieces products were left in.
-    pieces: HashMap<Value, u32>,
-    /// Rows by their experts, which products with the same routing share.
+    /// Products that may be computed split-K, with the most partial sums that their consumer adds up.
+    split_k_limits: HashMap<Value, u32>,
+    /// The number of partial sums of each product.
+    partial_sums: HashMap<Value, u32>,
+    /// Rows grouped by their experts. Products with the same routing share a group.
     groups: HashMap<GroupKey, Scratch>,
 }
 
-/// The sums of attention over parts of the context.
+/// Attention over splits of the context: the sums and largest scores of each split.
 #[derive(Debug, Clone, Copy)]
 struct Unmerged {
     attention: RowAttention,
@@ -142,20 +172,20 @@ struct Unmerged {
 }
 
 impl Lowering<'_> {
-    /// Where a value is. With one row, the last row of a value is the value.
+    /// The place of a value. Where every row is the last of its conversation, the last rows of a value are that value.
     fn place(&self, value: Value) -> Result<Place, GpuError> {
         use rullama_graph::Op;
         let mut value = value;
         while !self.places.contains_key(&value) {
             match self.target.graph.value(value).op {
-                Op::LastRow { x } if self.most_rows == 1 => value = x,
+                Op::LastRow { x } if self.shape.decodes => value = x,
                 op => return Err(GpuError::Unsupported { operation: op.name() }),
             }
         }
         Ok(self.places[&value])
     }
 
-    /// Where a value is whose reader takes whole rows only.
+    /// The buffer of a value, for a consumer that reads whole rows only.
     fn whole(&self, value: Value) -> Result<Slot, GpuError> {
         let place = self.place(value)?;
         let width = self.target.graph.value(value).shape.width;
@@ -163,23 +193,23 @@ impl Lowering<'_> {
         Ok(place.slot())
     }
 
-    /// What a weight's reader finds its experts by: the routing, or the pages that its experts have after a stop.
+    /// The buffer that names the experts of each row: the routing; or for paged experts their pages, written in a pause.
     fn experts(&mut self, routing: Value, packed: usize) -> Result<Slot, GpuError> {
-        let Target { graph, manifest, .. } = self.target;
+        let LoweringTarget { graph, manifest, .. } = self.target;
         let slot = self.whole(routing)?;
         if manifest.packed[packed].residency != Residency::Paged {
             return Ok(slot);
         }
-        let pool = manifest.pool_of(routing).expect("experts that come and go have a pool");
+        let pool = manifest.pool_of(routing).expect("paged experts have a pool");
         if self.program.pauses.iter().all(|pause| pause.pool != pool) {
             let (routing, shape) = (self.place(routing)?.scratch, graph.value(routing).shape);
-            let before = self.program.drafts.len();
+            let before = self.program.dispatches.len();
             self.program.pauses.push(Pause { before, routing, rows: shape.rows, width: shape.width, pool });
         }
         Ok(Slot::Pages)
     }
 
-    /// Where the rows of a table are that tokens name, and what names them.
+    /// The buffer with the rows of an embedding table, and the one with each token's row number in it.
     fn table(&self, packed: usize, shard: usize) -> [(&'static str, Slot); 2] {
         match self.target.manifest.packed[packed].residency {
             Residency::Rows => [("weight", Slot::Rows { packed }), ("tokens", Slot::RowNumbers)],
@@ -187,7 +217,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Sets room aside for a value.
+    /// Allocates a scratch buffer for a value.
     fn claim(&mut self, value: Value) -> Slot {
         let shape = self.target.graph.value(value).shape;
         let scratch = self.claim_rows(shape.rows, shape.width);
@@ -196,16 +226,16 @@ impl Lowering<'_> {
     }
 
     fn claim_rows(&mut self, rows: Rows, width: u32) -> Scratch {
-        self.program.claim(4 * rows.count(self.most_rows as usize) as u64 * u64::from(width))
+        self.program.claim(4 * u64::from(self.shape.count(rows)) * u64::from(width))
     }
 
-    /// What a value is called, or what makes it.
+    /// The name of a value, or of the operation that computes it.
     fn name(&self, value: Value) -> String {
         let node = self.target.graph.value(value);
         node.name.clone().unwrap_or_else(|| format!("{} {value}", node.op.name()))
     }
 
-    fn push(&mut self, draft: Draft) {
-        self.program.drafts.push(draft);
+    fn push(&mut self, dispatch: Dispatch) {
+        self.program.dispatches.push(dispatch);
     }
 }

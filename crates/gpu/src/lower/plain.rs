@@ -1,10 +1,17 @@
 //! The dispatches of operations as they are: one for each, or one for each shard of its weight.
 
 use rullama_gguf::Format;
-use rullama_graph::{Ahead, Graph, Node, Op, Rows, Value, Weight, WeightInfo};
+use rullama_graph::{Attended, Graph, Node, Op, Rows, SoftRows, Value, Weight, WeightInfo};
 
-use super::{Count, Draft, Lowering, RopeKey, Slot};
-use crate::{CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, weights::Shard};
+use super::{Count, Dispatch, Lowering, RopeKey, Slot};
+use crate::{
+    CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
+    params::{
+        AttendParams, CombineParams, CopyParams, ElementwiseParams, EmbedParams, PlainLinearParams,
+        RmsNormParams, RopeParams, RouteParams, StoreKvParams,
+    },
+    weights::Shard,
+};
 
 /// The lanes of most workgroups here: rows are of that order.
 const LANES: u32 = 64;
@@ -24,15 +31,16 @@ const ATTEND_LANES: u32 = 256;
 struct Plain {
     spec: KernelSpec,
     buffers: Vec<(&'static str, Slot)>,
-    params: Vec<u32>,
+    params: UniformValue,
     x: u32,
     z: u32,
     weight_bytes: u64,
 }
 
 impl Plain {
-    fn new(kernel: Kernel, params: Vec<u32>, x: u32) -> Self {
-        Self { spec: plain_spec(kernel), buffers: Vec::new(), params, x, z: 1, weight_bytes: 0 }
+    fn new(kernel: Kernel, params: impl Into<UniformValue>, x: u32) -> Self {
+        let (spec, params) = (plain_spec(kernel), params.into());
+        Self { spec, buffers: Vec::new(), params, x, z: 1, weight_bytes: 0 }
     }
 
     fn with(self, fragment: Fragment) -> Self {
@@ -55,7 +63,7 @@ impl Plain {
 }
 
 /// A kernel of this file, with the constants that all of its kind have.
-pub(crate) fn plain_spec(kernel: Kernel) -> KernelSpec {
+fn plain_spec(kernel: Kernel) -> KernelSpec {
     let spec = KernelSpec::new(kernel).with(Fragment::Reduce);
     match kernel {
         Kernel::Linear => spec.constant("LANES", LINEAR_LANES).constant("PARTS", LINEAR_PARTS),
@@ -71,24 +79,25 @@ impl Lowering<'_> {
         let node = &graph.nodes()[index];
         let value = graph.produced(index);
         let width = node.shape.width;
-        let last = u32::from(node.shape.rows == Rows::Last);
+        let last = u32::from(node.shape.rows == Rows::Last && !self.shape.decodes);
         let vector = |weight| target.manifest.vector(graph, weight);
         let dispatch = match node.op {
-            Op::LastRow { .. } if self.most_rows == 1 => return Ok(()),
-            Op::Embed { table, scale, .. } => return self.embed(value, table, scale, node),
+            Op::LastRow { .. } if self.shape.decodes => return Ok(()),
+            Op::Embed { .. } => return self.embed(value, node),
             Op::Linear { x, weight, .. } => return self.plain_linear(x, weight, None, value, node),
             Op::ExpertLinear { x, routing, weight, .. } => {
                 return self.plain_linear(x, weight, Some(routing), value, node);
             }
             Op::RmsNorm { x, weight, group, eps } => {
-                let params = vec![group, width / group, weight.map_or(0, vector), eps.to_bits()];
-                Plain::new(Kernel::RmsNorm, params, width / group)
+                let groups = width / group;
+                let params = RmsNormParams { group, groups, weight_at: weight.map_or(0, vector), eps };
+                Plain::new(Kernel::RmsNorm, params, groups)
                     .constant("WEIGHTED", weight.is_some().into())
                     .buffers(&[("vectors", Slot::Vectors), ("x", self.whole(x)?), ("y", self.claim(value))])
             }
             Op::Rope { x, rope } => {
                 let pairs = width / 2;
-                let params = vec![rope.head_width / 2, pairs, last];
+                let params = RopeParams { half: rope.head_width / 2, pairs, last };
                 let turns = Slot::Turns(RopeKey::from(rope));
                 Plain::new(Kernel::Rope, params, pairs.div_ceil(LANES)).buffers(&[
                     ("turns", turns),
@@ -100,20 +109,25 @@ impl Lowering<'_> {
                 let info = &graph.caches()[cache.index()];
                 let format = self.whole_groups(info.head_width)?;
                 let units = info.width() / format.stored_at_once(info.head_width);
-                let params = vec![units, target.capacities[cache.index()]];
+                let params = StoreKvParams { units, capacity: target.capacities[cache.index()] };
                 Plain::new(Kernel::StoreKv, params, units.div_ceil(LANES))
                     .completed(|spec| format.store(spec, info.head_width))
                     .buffers(&[("k", self.whole(k)?), ("v", self.whole(v)?)])
                     .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
             }
-            Op::Attend { q, cache, shape } => {
-                if shape.mask.ahead != Ahead::Nothing {
-                    return Err(unsupported("attend"));
-                }
+            Op::Input { .. } | Op::MeanRows { .. } | Op::Attend { to: Attended::Rows { .. }, .. } => {
+                return Err(unsupported(node.op.name()));
+            }
+            Op::Attend { q, to: Attended::Cache { cache, .. }, shape } => {
                 let pairs = shape.head_width / 2;
-                let window = shape.mask.window.unwrap_or(0);
-                let capacity = target.capacities[cache.index()];
-                let params = vec![shape.heads, shape.kv_heads, pairs, window, last, capacity];
+                let params = AttendParams {
+                    heads: shape.heads,
+                    kv_heads: shape.kv_heads,
+                    pairs,
+                    window: shape.mask.window.unwrap_or(0),
+                    last,
+                    capacity: target.capacities[cache.index()],
+                };
                 let format = self.whole_groups(shape.head_width)?;
                 Plain::new(Kernel::Attend, params, shape.heads)
                     .completed(|spec| format.load(spec, shape.head_width))
@@ -127,7 +141,7 @@ impl Lowering<'_> {
             Op::Scale { x, by } => self.elementwise(Fragment::Scale, [x, x], by, value)?,
             Op::SoftCap { x, cap } => self.elementwise(Fragment::SoftCap, [x, x], cap, value)?,
             Op::ScaleBy { x, weight } => {
-                let params = vec![width, vector(weight), 0, 0];
+                let params = ElementwiseParams { width, b_at: vector(weight), b_stride: 0, constant: 0.0 };
                 Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES))
                     .with(Fragment::Gelu)
                     .with(Fragment::Mul)
@@ -136,13 +150,13 @@ impl Lowering<'_> {
             Op::Columns { x, first, .. } => self.copy(x, first, 0, value)?,
             Op::LastRow { x } => self.copy(x, 0, 1, value)?,
             Op::Route { logits, used } => {
-                let params = vec![graph.value(logits).shape.width, used];
+                let params = RouteParams { experts: graph.value(logits).shape.width, used };
                 Plain::new(Kernel::Route, params, 1)
                     .buffers(&[("logits", self.whole(logits)?), ("y", self.claim(value))])
             }
             Op::Combine { x, routing, scale } => {
                 let used = graph.value(routing).shape.width / 2;
-                let params = vec![width, used, scale.map_or(0, vector)];
+                let params = CombineParams { width, used, scale_at: scale.map_or(0, vector) };
                 Plain::new(Kernel::Combine, params, width.div_ceil(LANES))
                     .constant("SCALED", scale.is_some().into())
                     .buffers(&[("x", self.whole(x)?), ("routing", self.whole(routing)?)])
@@ -162,12 +176,13 @@ impl Lowering<'_> {
     fn push_plain(&mut self, plain: Plain, value: Value, node: &Node) {
         let Plain { spec, buffers, params, x, z, weight_bytes } = plain;
         let rows = if node.shape.width == 0 { Rows::Step } else { node.shape.rows };
-        let (what, uniforms) = (self.name(value), vec![("params", params)]);
+        let (what, uniforms) = (self.name(value), vec![params]);
         let workgroups = [Count::Fixed(x), Count::Rows(rows), Count::Fixed(z)];
-        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
+        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
     }
 
-    fn embed(&mut self, value: Value, table: Weight, scale: f32, node: &Node) -> Result<(), GpuError> {
+    fn embed(&mut self, value: Value, node: &Node) -> Result<(), GpuError> {
+        let Op::Embed { table, scale, soft } = node.op else { unreachable!("only called for embeddings") };
         let target = self.target;
         let graph = target.graph;
         let factor = scale * target.manifest.factor(graph, table);
@@ -175,15 +190,22 @@ impl Lowering<'_> {
         let packed = &target.manifest.packed[packed_index];
         let y = self.claim(value);
         for (index, shard) in packed.shards.iter().enumerate() {
-            let mut params = planes(shard, packed.packing.plane_words);
-            let rows = (shard.rows.end - shard.rows.start) as u32;
-            params.extend([node.shape.width, shard.rows.start as u32, rows, factor.to_bits()]);
+            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let params = EmbedParams {
+                plane_at,
+                plane_words,
+                width: node.shape.width,
+                shard_first: shard.rows.start as u32,
+                shard_rows: (shard.rows.end - shard.rows.start) as u32,
+                factor,
+                takes_soft: u32::from(soft == SoftRows::Given),
+            };
             let mut plain = Plain::new(Kernel::Embed, params, 1)
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
                 .buffers(&self.table(packed_index, index))
-                .buffers(&[("y", y)]);
-            plain.weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.most_rows);
+                .buffers(&[("soft_rows", Slot::SoftRows), ("y", y)]);
+            plain.weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.shape.rows);
             self.push_plain(plain, value, node);
         }
         Ok(())
@@ -202,7 +224,6 @@ impl Lowering<'_> {
         let info = graph.weight(weight);
         let (packed_index, first_row) = target.manifest.place(graph, weight);
         let packed = &target.manifest.packed[packed_index];
-        let x_width = graph.value(x).shape.width;
         let slots = routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
         let x_slot = expert_stride(graph, x, info, slots);
         let mut buffers = vec![("x", self.whole(x)?), ("y", self.claim(value))];
@@ -211,11 +232,22 @@ impl Lowering<'_> {
         }
         for (index, shard) in packed.shards.iter().enumerate() {
             let rows = (shard.rows.end - shard.rows.start) as u32;
-            let mut params = planes(shard, packed.packing.plane_words);
-            params.extend([info.width, info.rows, first_row, info.tensor_rows]);
-            params.extend([shard.rows.start as u32, rows, x_width, x_slot]);
-            let factor = target.manifest.factor(graph, weight).to_bits();
-            params.extend([node.shape.width, 2 * slots, factor]);
+            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let params = PlainLinearParams {
+                plane_at,
+                plane_words,
+                width: info.width,
+                outputs: info.rows,
+                first_row,
+                matrix_rows: info.tensor_rows,
+                shard_first: shard.rows.start as u32,
+                shard_rows: rows,
+                x_width: graph.value(x).shape.width,
+                x_slot,
+                y_width: node.shape.width,
+                routing_width: 2 * slots,
+                factor: target.manifest.factor(graph, weight),
+            };
             let mut plain = Plain::new(Kernel::Linear, params, info.rows.div_ceil(LINEAR_OUTPUTS))
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
@@ -238,7 +270,7 @@ impl Lowering<'_> {
         out: Value,
     ) -> Result<Plain, GpuError> {
         let width = self.target.graph.value(out).shape.width;
-        let params = vec![width, 0, 1, constant.to_bits()];
+        let params = ElementwiseParams { width, b_at: 0, b_stride: 1, constant };
         let buffers = [("a", self.whole(a)?), ("b", self.whole(b)?), ("y", self.claim(out))];
         let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES));
         Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
@@ -247,7 +279,7 @@ impl Lowering<'_> {
     fn copy(&mut self, x: Value, first: u32, last: u32, out: Value) -> Result<Plain, GpuError> {
         let graph = self.target.graph;
         let (x_width, width) = (graph.value(x).shape.width, graph.value(out).shape.width);
-        let params = vec![x_width, first, width, last];
+        let params = CopyParams { x_width, first, width, last };
         let buffers = [("x", self.whole(x)?), ("y", self.claim(out))];
         Ok(Plain::new(Kernel::Copy, params, width.div_ceil(LANES)).buffers(&buffers))
     }
@@ -268,9 +300,14 @@ pub(super) fn fragment(format: Format) -> Result<Fragment, GpuError> {
     Fragment::format(format).ok_or(unsupported("linear"))
 }
 
-/// Where the planes of a shard begin, and how long a row is in each.
-pub(super) fn planes(shard: &Shard, words: [u32; 3]) -> Vec<u32> {
-    let [a, b, c] = shard.plane_at;
-    let [x, y, z] = words;
-    vec![a, b, c, 0, x, y, z, 0]
+/// The first word of each plane of a shard, and the words of a row in each plane. There are at most three planes.
+pub(super) struct Planes {
+    pub(super) plane_at: [u32; 4],
+    pub(super) plane_words: [u32; 4],
+}
+
+/// The planes of a shard as kernels read them.
+pub(super) fn planes(shard: &Shard, plane_words: [u32; 3]) -> Planes {
+    let four = |[a, b, c]: [u32; 3]| [a, b, c, 0];
+    Planes { plane_at: four(shard.plane_at), plane_words: four(plane_words) }
 }

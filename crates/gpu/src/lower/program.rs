@@ -3,7 +3,7 @@
 use rullama_graph::{Cache, Rows};
 
 use super::RopeKey;
-use crate::{Experts, KernelSpec, attention::RowAttention};
+use crate::{Experts, KernelSpec, UniformValue, attention::RowAttention, rows::StepSize};
 
 /// A buffer for values between dispatches. Several may turn out to be one, at different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,8 +22,10 @@ pub(crate) enum Slot {
     Vectors,
     Keys(Cache),
     Values(Cache),
-    /// The step's tokens.
+    /// Tokens: what was last chosen for each slot, then what the host wrote for the step's rows.
     Tokens,
+    /// Rows made by towers, in place of tokens.
+    SoftRows,
     /// The rows of a packed tensor that the step's tokens name, where the tensor itself stays in the file.
     Rows {
         packed: usize,
@@ -59,39 +61,32 @@ pub(crate) enum Count {
     Splits(RowAttention),
 }
 
-/// The size of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StepSize {
-    pub(crate) rows: u32,
-    pub(crate) position: u32,
-}
-
 impl Count {
     /// How many there are in a step.
     pub(crate) fn at(self, step: StepSize) -> u32 {
+        let count = |rows: Rows| match rows {
+            Rows::Last => step.last,
+            Rows::Step | Rows::Of(_) => step.rows,
+        };
         match self {
             Self::Fixed(count) => count,
-            Self::Rows(rows) => rows.count(step.rows as usize) as u32,
-            Self::Blocks(rows, size) => (rows.count(step.rows as usize) as u32).div_ceil(size),
-            Self::Pairs { rows, times, block } => {
-                (rows.count(step.rows as usize) as u32 * times).div_ceil(block)
-            }
-            Self::Tiles { rows, experts, tile_rows } => {
-                experts.tiles(rows.count(step.rows as usize) as u32, tile_rows)
-            }
-            Self::Splits(attention) => attention.splits(step.position + step.rows - 1),
+            Self::Rows(rows) => count(rows),
+            Self::Blocks(rows, size) => count(rows).div_ceil(size),
+            Self::Pairs { rows, times, block } => (count(rows) * times).div_ceil(block),
+            Self::Tiles { rows, experts, tile_rows } => experts.tiles(count(rows), tile_rows),
+            Self::Splits(attention) => attention.splits(step.end),
         }
     }
 }
 
 /// One dispatch.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct Dispatch {
     /// What it computes, in the words of the graph.
     pub(crate) what: String,
     pub(crate) spec: KernelSpec,
-    /// Uniforms by the names that the kernel gives them.
-    pub(crate) uniforms: Vec<(&'static str, Vec<u32>)>,
+    /// The values of the kernel's uniform variables.
+    pub(crate) uniforms: Vec<UniformValue>,
     /// Buffers by the names that the kernel gives them.
     pub(crate) buffers: Vec<(&'static str, Slot)>,
     pub(crate) workgroups: [Count; 3],
@@ -115,7 +110,7 @@ pub(crate) struct Pause {
 /// Dispatches, and the buffers between them.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) dispatches: Vec<Dispatch>,
     /// Where it stops, in order.
     pub(crate) pauses: Vec<Pause>,
     /// Bytes of each scratch buffer.
@@ -135,15 +130,15 @@ impl Program {
     /// output is left out: whoever runs the program has a place for it.
     pub(crate) fn assign(&self) -> (Vec<usize>, Vec<u64>) {
         let mut last = vec![0; self.scratch.len()];
-        let used = |draft: &Draft| -> Vec<Scratch> {
-            let slots = draft.buffers.iter();
+        let used = |dispatch: &Dispatch| -> Vec<Scratch> {
+            let slots = dispatch.buffers.iter();
             slots
                 .filter_map(|(_, slot)| if let Slot::Scratch(scratch) = slot { Some(*scratch) } else { None })
                 .filter(|&scratch| self.output != Some(scratch))
                 .collect()
         };
-        for (index, draft) in self.drafts.iter().enumerate() {
-            used(draft).iter().for_each(|scratch| last[scratch.0] = index);
+        for (index, dispatch) in self.dispatches.iter().enumerate() {
+            used(dispatch).iter().for_each(|scratch| last[scratch.0] = index);
         }
         for pause in &self.pauses {
             last[pause.routing.0] = last[pause.routing.0].max(pause.before);
@@ -151,8 +146,8 @@ impl Program {
         let mut assigned = vec![usize::MAX; self.scratch.len()];
         let mut sizes: Vec<u64> = Vec::new();
         let mut free: Vec<usize> = Vec::new();
-        for (index, draft) in self.drafts.iter().enumerate() {
-            let used = used(draft);
+        for (index, dispatch) in self.dispatches.iter().enumerate() {
+            let used = used(dispatch);
             for scratch in &used {
                 if assigned[scratch.0] == usize::MAX {
                     assigned[scratch.0] = take(&mut free, &mut sizes, self.scratch[scratch.0]);
@@ -192,8 +187,8 @@ mod tests {
     use super::*;
     use crate::Kernel;
 
-    fn draft(scratch: &[Scratch]) -> Draft {
-        Draft {
+    fn dispatch(scratch: &[Scratch]) -> Dispatch {
+        Dispatch {
             what: String::new(),
             spec: KernelSpec::new(Kernel::Copy),
             uniforms: Vec::new(),
@@ -207,7 +202,7 @@ mod tests {
     fn buffers_are_shared_by_what_is_never_alive_together() {
         let mut program = Program::default();
         let [a, b, c, d] = [64, 64, 64, 64].map(|bytes| program.claim(bytes));
-        program.drafts = vec![draft(&[a, b]), draft(&[b, c]), draft(&[c, d])];
+        program.dispatches = vec![dispatch(&[a, b]), dispatch(&[b, c]), dispatch(&[c, d])];
         program.output = Some(d);
         let (assigned, sizes) = program.assign();
         assert_eq!(sizes.len(), 2);

@@ -1,60 +1,42 @@
-//! Which kernel computes a stage, with which constants, in how many workgroups. The one place where that is decided.
+//! Which kernel computes a stage, with which constants, in how many workgroups. Measured numbers are in `tuning.rs`.
 
 use rullama_gguf::Format;
 use rullama_graph::{Rows, Value};
 
 use super::{
-    Count, Draft, Lowering, Slot,
-    plain::{fragment, planes},
+    Count, Dispatch, Lowering, Slot,
+    plain::{Planes, fragment, planes},
     stage::{Norm, PerLayer, Stage, Sum},
 };
-use crate::{Fragment, GpuError, Kernel, KernelSpec};
+use crate::{
+    Fragment, GpuError, Kernel, KernelSpec,
+    params::{PerLayerParams, ResidualParams},
+    tuning::{
+        BUSY_WORKGROUPS, HEAD_OUTPUTS, MOST_WORKGROUP_MEMORY, NARROW_OUTPUTS, ROW_THREADS, SPLIT_K,
+        STAGED_CHUNKS, most_unroll, threads_per_output,
+    },
+};
 
-/// The lanes of most kernels: the most that WebGPU guarantees.
-pub(super) const LANES: u32 = 256;
-
-/// Bytes of workgroup memory that a product leaves for other things than x: shares of splits, and subtotals; where lanes
-/// cannot talk to each other, what they leave for each other. Each of these at its largest.
+/// Bytes of workgroup memory that a product needs besides x: weights of splits, and partial sums; without subgroups also
+/// the memory through which threads exchange values. Each at its largest.
 fn other_memory(subgroup: Option<u32>) -> u32 {
-    const SHARES: u32 = 4 * LANES;
-    // Two sums of every lane, with a gap after those of each output, of which four lanes have one at least.
-    const PARTS: u32 = 8 * (LANES + LANES / 4);
-    const REDUCE: u32 = 4 * (LANES + 16);
+    const SHARES: u32 = 4 * ROW_THREADS;
+    // Two sums of every thread, with a gap after those of each output, which at least four threads share.
+    const PARTS: u32 = 8 * (ROW_THREADS + ROW_THREADS / 4);
+    const REDUCE: u32 = 4 * (ROW_THREADS + 16);
     if subgroup.is_some() { SHARES } else { PARTS + REDUCE }
 }
 
-/// Bytes that a chunk of 32 values of x takes there: as it is, and in fixed point.
+/// Bytes of workgroup memory for a chunk of 32 values of x: in single precision, and in fixed point.
 const FLOAT_CHUNK: u32 = 128;
 const INTEGER_CHUNK: u32 = 112;
 
-/// More workgroup memory than this leaves room for too few workgroups.
-const MOST_MEMORY: u32 = 48 << 10;
-
-/// Chunks of x that are staged at once where it need not be more: as many as give each lane a few loads to wait for.
-const PIECE_CHUNKS: u32 = 128;
-
-/// Pieces that have workgroups of their own: chunks, and lanes that share an output. Enough to be worth staging, and no
-/// more, because none waits for another. Measured.
-const APART: [(u32, u32); 3] = [(64, 16), (48, 16), (32, 32)];
-
-/// The widest x that can be made on the way to a product: beyond, there would be no workgroup memory left to stage it.
+/// The widest x that a product's prologue can compute: a wider one would not fit into workgroup memory.
 pub(super) fn widest_made(workgroup_memory: u32, subgroup: Option<u32>) -> u32 {
-    let chunks = (workgroup_memory.min(MOST_MEMORY) - other_memory(subgroup)) / FLOAT_CHUNK - 1;
-    // At most eight vectors of four values to a lane.
-    (32 * chunks).min(8 * 4 * LANES)
+    let chunks = (workgroup_memory.min(MOST_WORKGROUP_MEMORY) - other_memory(subgroup)) / FLOAT_CHUNK - 1;
+    // At most eight vectors of four values per thread.
+    (32 * chunks).min(8 * 4 * ROW_THREADS)
 }
-
-/// Workgroups of a product that are at work at once on a large GPU.
-const BUSY_WORKGROUPS: u32 = 528;
-
-/// Outputs that make no more than a few workgroups.
-pub(super) const FEWEST_OUTPUTS: u32 = 512;
-
-/// Outputs beyond which there are enough for more rounds of workgroups than one.
-const MANY_OUTPUTS: u32 = 65_536;
-
-/// Rows for which a product reads each weight once; beyond, tiles do better.
-pub(crate) const FEW_ROWS: u32 = 8;
 
 impl Lowering<'_> {
     pub(super) fn stage(&mut self, stage: &Stage, next: Option<&Stage>) -> Result<(), GpuError> {
@@ -87,21 +69,21 @@ impl Lowering<'_> {
             }
             None => spec.with(Fragment::SumOnly),
         };
-        let params = vec![
-            shape.width,
-            vector(sum.branch_norm.weight),
-            sum.scale.map_or(0, vector),
-            normed.map_or(0, |(norm, _)| vector(norm.weight)),
-            sum.branch_norm.eps.to_bits(),
-            normed.map_or(0, |(norm, _)| norm.eps.to_bits()),
-        ];
+        let params = ResidualParams {
+            width: shape.width,
+            branch_norm_at: vector(sum.branch_norm.weight),
+            scale_at: sum.scale.map_or(0, vector),
+            norm_at: normed.map_or(0, |(norm, _)| vector(norm.weight)),
+            branch_eps: sum.branch_norm.eps,
+            eps: normed.map_or(0.0, |(norm, _)| norm.eps),
+        };
         let spec = spec
-            .constant("LANES", LANES)
+            .constant("LANES", ROW_THREADS)
             .constant("SCALED", sum.scale.is_some().into())
-            .constant("FOURS", (shape.width / 4).div_ceil(LANES));
+            .constant("FOURS", (shape.width / 4).div_ceil(ROW_THREADS));
         let workgroups = [Count::Fixed(1), Count::Rows(shape.rows), Count::Fixed(1)];
-        let (what, uniforms) = (self.name(out), vec![("params", params)]);
-        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+        let (what, uniforms) = (self.name(out), vec![params.into()]);
+        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
         Ok(())
     }
 
@@ -112,9 +94,18 @@ impl Lowering<'_> {
         let (packed_index, _) = target.manifest.place(graph, table);
         let packed = &target.manifest.packed[packed_index];
         let groups = graph.value(out).shape.width / group;
-        let mut params = planes(&packed.shards[0], packed.packing.plane_words);
-        params.extend([group, groups, target.manifest.vector(graph, norm.weight)]);
-        params.extend([norm.eps, before, scale, by].map(f32::to_bits));
+        let Planes { plane_at, plane_words } = planes(&packed.shards[0], packed.packing.plane_words);
+        let params = PerLayerParams {
+            plane_at,
+            plane_words,
+            group,
+            groups,
+            norm_at: target.manifest.vector(graph, norm.weight),
+            eps: norm.eps,
+            before,
+            scale,
+            by,
+        };
         let mut buffers = vec![("projected", self.whole(projected)?), ("vectors", Slot::Vectors)];
         buffers.extend(self.table(packed_index, 0));
         buffers.push(("y", self.claim(out)));
@@ -125,9 +116,9 @@ impl Lowering<'_> {
             .with(fragment(packed.packing.format)?)
             .constant("LANES", 64);
         let workgroups = [Count::Fixed(groups), Count::Rows(Rows::Step), Count::Fixed(1)];
-        let (what, uniforms) = (self.name(out), vec![("params", params)]);
-        let weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.most_rows);
-        self.push(Draft { what, spec, uniforms, buffers, workgroups, weight_bytes });
+        let (what, uniforms) = (self.name(out), vec![params.into()]);
+        let weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.shape.rows);
+        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
         Ok(())
     }
 }
@@ -151,12 +142,12 @@ fn has_bytes(format: Format) -> bool {
     )
 }
 
-/// How a product of one row or a few is split.
+/// How the product of one row or a few is divided among workgroups and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowShape {
     /// Whether x is in fixed point.
     integer: bool,
-    /// Lanes that share an output.
+    /// Threads that share an output.
     parts: u32,
     rows: u32,
     /// Chunks of a row.
@@ -165,76 +156,69 @@ pub(crate) struct RowShape {
     piece: u32,
     /// Times that a workgroup takes new outputs with the x it has staged.
     tiles: u32,
-    /// Chunks that a lane asks for at once. More cost registers, and with them workgroups at work at the same time.
+    /// Chunks that a thread loads at once.
     unroll: u32,
-    /// Whether each piece has workgroups of its own.
-    apart: bool,
+    /// Split-K: each piece has workgroups of its own, which store partial sums.
+    split_k: bool,
 }
 
-/// What a product of one row or a few is about.
+/// The product of one row or a few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowProduct {
     pub(crate) format: Format,
     pub(crate) width: u32,
     pub(crate) outputs: u32,
     pub(crate) rows: u32,
-    /// Whether x is made on the way.
+    /// Whether the prologue computes x.
     pub(crate) made: bool,
-    /// Pieces that its reader adds up at most.
-    pub(crate) most_pieces: u32,
+    /// The most partial sums that its consumer can add up.
+    pub(crate) most_partial_sums: u32,
 }
 
 impl RowShape {
     pub(crate) fn new(product: RowProduct, workgroup_memory: u32, subgroup: Option<u32>) -> Self {
-        let RowProduct { format, width, outputs, rows, made, most_pieces } = product;
+        let RowProduct { format, width, outputs, rows, made, most_partial_sums } = product;
         let chunks = width / 32;
         let integer = subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(format);
         let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
-        let room = (workgroup_memory.min(MOST_MEMORY) - other_memory(subgroup)) / chunk_bytes / rows;
-        // Several chunks of a lane are best asked for at once.
+        let room =
+            (workgroup_memory.min(MOST_WORKGROUP_MEMORY) - other_memory(subgroup)) / chunk_bytes / rows;
+        // A thread loads several of its chunks at once.
         let unroll = |lane_chunks: u32, most| {
             (1..=most).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1)
         };
-        let apart = APART.into_iter().find(|&(piece, _)| {
-            (2..=most_pieces).contains(&(chunks / piece)) && chunks.is_multiple_of(piece) && piece < room
+        let split = SPLIT_K.into_iter().find(|&(piece, _)| {
+            (2..=most_partial_sums).contains(&(chunks / piece))
+                && chunks.is_multiple_of(piece)
+                && piece < room
         });
-        if let Some((piece, parts)) = apart {
+        if let Some((piece, parts)) = split {
             let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
-            let unroll = unroll(piece / parts, 3);
-            return Self { integer, parts, rows, chunks, piece, tiles: 1, unroll, apart: true };
+            let unroll = unroll(piece / parts, most_unroll(chunks, true));
+            return Self { integer, parts, rows, chunks, piece, tiles: 1, unroll, split_k: true };
         }
-        // A lane should have a few chunks of its row, and a workgroup about 16 KiB of weights.
-        let target = match chunks {
-            0..=8 => 8,
-            // So few that each lane may as well have less to do.
-            _ if outputs <= FEWEST_OUTPUTS => 32,
-            9..=128 => 16,
-            129..=256 => 32,
-            _ => 64,
-        };
-        // Lanes of one subgroup need no barrier to add up.
-        let target = subgroup.map_or(target, |lanes| target.min(lanes));
-        // Best are equal pieces in which all lanes have as many chunks. What is made on the way is made at once.
-        let most = if made { room - 1 } else { (room - 1).min(PIECE_CHUNKS) };
+        let wanted = threads_per_output(chunks, outputs);
+        // Threads of one subgroup need no barrier to add up.
+        let wanted = subgroup.map_or(wanted, |lanes| wanted.min(lanes));
+        // Best are equal pieces that give all threads the same number of chunks. What the prologue computes is one piece.
+        let most = if made { room - 1 } else { (room - 1).min(STAGED_CHUNKS) };
         let pieces = (1..=if made { 1 } else { 8 })
             .filter(|&pieces| chunks.is_multiple_of(pieces))
             .map(|pieces| chunks / pieces);
-        // Where outputs are few, having less to do counts for more than having as much as the others.
+        // Where outputs are few, less work per thread counts for more than equal work.
         let even =
-            pieces.filter(|_| outputs > FEWEST_OUTPUTS).filter(|&piece| piece <= most).find_map(|piece| {
-                let parts = [target, target / 2, target / 4]
+            pieces.filter(|_| outputs > NARROW_OUTPUTS).filter(|&piece| piece <= most).find_map(|piece| {
+                let parts = [wanted, wanted / 2, wanted / 4]
                     .into_iter()
                     .find(|&parts| piece.is_multiple_of(parts.max(1)))?;
                 (parts >= 4).then_some((piece, parts))
             });
-        let (piece, parts) = even.unwrap_or((chunks.min(most), target));
-        // Making x anew for each few outputs would cost more than the product: no more workgroups than are at work at
-        // once on a large GPU.
-        let busy = if outputs < MANY_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
-        let tiles = if piece == chunks { (outputs / (LANES / parts)).div_ceil(busy).max(1) } else { 1 };
-        // Measured. Where x has many pieces, registers are better spent on having more workgroups at work.
-        let unroll = unroll((piece / parts).max(1), if chunks > 256 { 2 } else { 3 });
-        Self { integer, parts, rows, chunks, piece, tiles, unroll, apart: false }
+        let (piece, parts) = even.unwrap_or((chunks.min(most), wanted));
+        // Every workgroup computes x again, so there are no more workgroups than a large GPU runs at the same time.
+        let busy = if outputs < HEAD_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
+        let tiles = if piece == chunks { (outputs / (ROW_THREADS / parts)).div_ceil(busy).max(1) } else { 1 };
+        let unroll = unroll((piece / parts).max(1), most_unroll(chunks, false));
+        Self { integer, parts, rows, chunks, piece, tiles, unroll, split_k: false }
     }
 
     /// Rows that are computed together.
@@ -243,15 +227,15 @@ impl RowShape {
     }
 
     pub(super) fn workgroups(&self, outputs: u32) -> u32 {
-        outputs.div_ceil(LANES / self.parts * self.tiles) * self.pieces_apart()
+        outputs.div_ceil(ROW_THREADS / self.parts * self.tiles) * self.partial_sums()
     }
 
-    /// How many vectors of outputs there are, for readers to add up.
-    pub(super) fn pieces_apart(&self) -> u32 {
-        if self.apart { self.chunks / self.piece } else { 1 }
+    /// Vectors of outputs that the consumer adds up.
+    pub(super) fn partial_sums(&self) -> u32 {
+        if self.split_k { self.chunks / self.piece } else { 1 }
     }
 
-    /// The recipe with what this shape chooses.
+    /// The recipe with the fragments and constants of this shape.
     pub(crate) fn complete(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
         let arithmetic = if self.integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
         let spec = match subgroup {
@@ -259,14 +243,14 @@ impl RowShape {
             None => spec.with(Fragment::PartsWorkgroup),
         };
         spec.with(arithmetic)
-            .constant("LANES", LANES)
+            .constant("LANES", ROW_THREADS)
             .constant("PARTS", self.parts)
             .constant("ROWS", self.rows)
             .constant("CHUNKS", self.chunks)
             .constant("PIECE", self.piece)
             .constant("TILES", self.tiles)
             .constant("UNROLL", self.unroll)
-            .constant("APART", self.apart.into())
+            .constant("APART", self.split_k.into())
     }
 }
 
@@ -298,7 +282,7 @@ mod tests {
                                     outputs,
                                     rows,
                                     made: on_the_way,
-                                    most_pieces: if rows == 1 && outputs == 256 { 32 } else { 1 },
+                                    most_partial_sums: if rows == 1 && outputs == 256 { 32 } else { 1 },
                                 };
                                 let shape = RowShape::new(product, workgroup_memory, subgroup);
                                 let spec = KernelSpec::new(Kernel::LinearRow)

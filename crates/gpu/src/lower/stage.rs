@@ -1,4 +1,4 @@
-//! What a plan consists of before kernels are chosen: operations, alone or fused.
+//! Stages: operations, alone or fused, before kernels are chosen.
 
 use rullama_graph::{AttendShape, Cache, Rope, Rows, Value, Weight};
 
@@ -9,7 +9,7 @@ pub(crate) struct Norm {
     pub(crate) eps: f32,
 }
 
-/// `(base + norm(branch)) · scale`: how a branch returns to the residual stream.
+/// `(base + norm(branch)) · scale`: a branch is added to the residual stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sum {
     pub(crate) base: Value,
@@ -18,39 +18,39 @@ pub(crate) struct Sum {
     pub(crate) scale: Option<Weight>,
 }
 
-/// What a linear operation reads.
+/// The input of a product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Input {
     /// A value as it is.
     Value(Value),
-    /// What its reader makes from a value or a sum on the way.
-    Made {
-        from: From,
-        /// The sum, where others read it later.
+    /// Computed by the prologue of the product.
+    Prologue {
+        source: InputSource,
+        /// The sum, where later operations read it: the prologue stores it.
         keep: Option<Value>,
         norm: Option<Norm>,
-        /// The normed input times this.
+        /// Multiplies the norm.
         factor: f32,
     },
 }
 
-/// What an input is made from.
+/// What a prologue computes its input from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum From {
+pub(crate) enum InputSource {
     Value(Value),
     Sum(Sum),
 }
 
-/// What is done with a product before it is stored.
+/// What is computed from a product before it is stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Epilogue {
     Store,
     SoftCap(f32),
-    /// `gelu(gate) · up`, where up is another weight, with its rows so far after the gate's.
+    /// `gelu(gate) · up`, where `up` is a second weight in the same packed tensor.
     GeluPair {
         up: Weight,
     },
-    /// `gelu(product) · other`, from a column of another value on.
+    /// `gelu(product) · other`, with columns of another value from `first` on.
     GeluOther {
         other: Value,
         first: u32,
@@ -61,27 +61,27 @@ pub(crate) enum Epilogue {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Linear {
     pub(crate) input: Input,
-    /// Weights whose rows follow each other, with what each of them makes.
+    /// Weights with adjacent rows in one packed tensor, and the value that each computes.
     pub(crate) outputs: Vec<(Weight, Value)>,
     pub(crate) routing: Option<Value>,
     pub(crate) epilogue: Epilogue,
     pub(crate) rows: Rows,
-    /// Where products of other stages lie beside these in one buffer.
+    /// Set where several stages write columns of one buffer.
     pub(crate) beside: Option<Beside>,
 }
 
-/// A place in the buffer that several stages fill.
+/// A range of columns of a buffer that several stages write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Beside {
-    /// A product of the stage that comes first.
+    /// A product of the first of these stages.
     pub(crate) first: Value,
-    /// The first column of this stage's own.
+    /// The first column of this stage.
     pub(crate) column: u32,
-    /// Columns of all.
+    /// Columns of all stages together.
     pub(crate) width: u32,
 }
 
-/// Heads as they come from their product: still to be normed, and turned.
+/// Heads as their product stored them, before norm and rotation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RawHeads {
     pub(crate) value: Value,
@@ -115,12 +115,12 @@ pub(crate) struct PerLayer {
     pub(crate) out: Value,
 }
 
-/// One step of a plan.
+/// One stage.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Stage {
     /// An operation as it is.
     Plain(usize),
-    /// A sum, with its norm if that is wanted at once.
+    /// A residual sum, and its norm if the next operations read that.
     Residual {
         sum: Sum,
         out: Value,

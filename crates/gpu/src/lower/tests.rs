@@ -1,18 +1,21 @@
 //! Plans of the released models at their real sizes, for GPUs that are known by their profiles alone: no weights, no GPU.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{Mix, Model};
 use rullama_graph::Graph;
 use rullama_synth::{Preset, SynthOptions};
 
-use super::{FEW_ROWS, Program, StepSize, lower};
+use super::{Program, StepShape, lower};
 use crate::{
     DeviceProfile, Dialect, KernelSpec, ModelOptions, Residency,
-    fitting::target,
-    options::{MOST_ROWS, SMALL_CHUNK, capacities},
-    self_test::Variant,
+    fitting::lowering_target,
+    kernel::Access,
+    options::capacities,
+    rows::StepSize,
+    self_test::KernelSet,
+    tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
     weights::{Layout, Manifest, Numbers},
 };
 
@@ -91,15 +94,13 @@ impl OnGpu<'_> {
         let RealSize { graph, context, .. } = self.real;
         let options = ModelOptions::default().context(*context);
         let capacities = capacities(graph, *context, MOST_ROWS);
-        let variant = Variant::best(self.profile);
-        lower(target(self.profile, graph, &self.manifest, &options, &capacities, variant), rows).unwrap()
+        let kernels = KernelSet::best(self.profile);
+        lower(
+            lowering_target(self.profile, graph, &self.manifest, &options, &capacities, kernels),
+            StepShape::prompt(rows),
+        )
+        .unwrap()
     }
-}
-
-/// Body and fragments of a kernel, in no order.
-fn files(spec: &KernelSpec) -> BTreeSet<String> {
-    let text = spec.to_string();
-    text.split(' ').next().unwrap_or_default().split('+').map(str::to_owned).collect()
 }
 
 /// Bytes of workgroup memory that a kernel declares.
@@ -114,26 +115,35 @@ pub(super) fn workgroup_bytes(spec: &KernelSpec) -> u32 {
     shared.map(|(_, variable)| layouter[variable.ty].size.next_multiple_of(16)).sum()
 }
 
-/// Every kernel is one that tests compile, has the memory it needs, and no grid is longer than WebGPU allows.
+/// Every kernel is given all it declares, has the memory it needs, and no grid is longer than
+/// WebGPU allows.
 #[test]
 fn plans_of_real_sizes_keep_within_limits() {
-    let listed: BTreeSet<_> = KernelSpec::every().iter().map(files).collect();
     let (profiles, mut seen) = (profiles(), BTreeMap::new());
     for name in MODELS {
         let real = RealSize::new(name);
         for profile in &profiles {
             let model = real.on(profile);
             for rows in ROWS {
-                for draft in model.program(rows).drafts {
-                    let place =
-                        format!("{}, {name}, {rows} rows, {}: {}", profile.name, draft.what, draft.spec);
+                for dispatch in model.program(rows).dispatches {
+                    let place = format!(
+                        "{}, {name}, {rows} rows, {}: {}",
+                        profile.name, dispatch.what, dispatch.spec
+                    );
                     for position in [0, real.context - rows] {
-                        let grid = draft.workgroups.map(|count| count.at(StepSize { rows, position }));
+                        let grid =
+                            dispatch.workgroups.map(|count| count.at(StepSize::of_one(rows, position)));
                         assert!(grid.iter().all(|&count| count <= MOST_WORKGROUPS), "{place}: {grid:?}");
                     }
-                    assert!(listed.contains(&files(&draft.spec)), "{place}");
-                    let key = (profile.workgroup_memory, draft.spec.to_string());
-                    seen.entry(key).or_insert((draft.spec, place));
+                    for binding in dispatch.spec.bindings() {
+                        let given = match binding.access {
+                            Access::Uniform => dispatch.uniforms.iter().any(|u| binding.is_for(u.layout())),
+                            _ => dispatch.buffers.iter().any(|(name, _)| *name == binding.name),
+                        };
+                        assert!(given, "{place}: `{}` is missing", binding.name);
+                    }
+                    let key = (profile.workgroup_memory, dispatch.spec.to_string());
+                    seen.entry(key).or_insert((dispatch.spec, place));
                 }
             }
         }
@@ -155,41 +165,45 @@ fn a_token_takes_few_dispatches() {
             let shards: usize = model.manifest.packed.iter().map(|packed| packed.shards.len() - 1).sum();
             let a_layer = match name {
                 "26b-a4b" => 13,
-                // Wide rows do not fit into the memory of the smallest workgroups, so that their sums are apart.
+                // Wide rows do not fit into the smallest workgroup memory, so residual sums are dispatches of their own.
                 "12b" | "31b" if profile.subgroups.is_none() => 9,
                 _ => 8,
             };
-            let dispatches = model.program(1).drafts.len();
+            let dispatches = model.program(1).dispatches.len();
             let most = a_layer * real.layers + 3 + 2 * shards;
             assert!(dispatches <= most, "{}: {name} takes {dispatches} of {most}", profile.name);
         }
     }
 }
 
-/// Where layers have embeddings of their own, a narrow product reads what the feed-forward left in pieces. Others add up two
-/// at most.
+/// Where layers have embeddings of their own, a narrow product adds up the partial sums of the feed-forward. Others add up
+/// at most two.
 #[test]
-fn long_products_are_left_in_pieces() {
+fn long_products_are_split_k() {
     for name in MODELS {
         let real = RealSize::new(name);
         for profile in &profiles() {
-            let drafts = real.on(profile).program(1).drafts;
-            let texts: Vec<_> = drafts.iter().map(|draft| draft.spec.to_string()).collect();
-            let pieces = |text: &String| {
+            let dispatches = real.on(profile).program(1).dispatches;
+            let texts: Vec<_> = dispatches.iter().map(|dispatch| dispatch.spec.to_string()).collect();
+            let partial_sums = |text: &String| {
                 let branch = text.split(' ').find_map(|constant| constant.strip_prefix("branch="))?;
-                branch.parse::<u32>().ok().filter(|&pieces| pieces > 1)
+                branch.parse::<u32>().ok().filter(|&sums| sums > 1)
             };
             for text in &texts {
                 let most = if text.contains("+gelu_other") { 32 } else { 2 };
-                assert!(pieces(text).is_none_or(|pieces| pieces <= most), "{}: {name}: {text}", profile.name);
+                assert!(
+                    partial_sums(text).is_none_or(|sums| sums <= most),
+                    "{}: {name}: {text}",
+                    profile.name
+                );
             }
             let narrow = || texts.iter().filter(|text| text.contains("+gelu_other"));
             assert_eq!(narrow().count() > 0, name.starts_with('e'), "{name}");
-            assert!(narrow().all(|text| pieces(text).is_some()), "{}: {name}", profile.name);
-            // Whoever leaves pieces has a reader.
-            let apart = texts.iter().filter(|text| text.contains("apart=1")).count();
-            let readers = texts.iter().filter(|text| pieces(text).is_some()).count();
-            assert!(apart <= readers && (apart > 0) == (readers > 0), "{}: {name}", profile.name);
+            assert!(narrow().all(|text| partial_sums(text).is_some()), "{}: {name}", profile.name);
+            // Every split-K product has a consumer that adds up.
+            let split_k = texts.iter().filter(|text| text.contains("apart=1")).count();
+            let consumers = texts.iter().filter(|text| partial_sums(text).is_some()).count();
+            assert!(split_k <= consumers && (split_k > 0) == (consumers > 0), "{}: {name}", profile.name);
         }
     }
 }
@@ -203,7 +217,8 @@ fn prompts_are_read_on_matrix_units() {
         for (profile, has) in [(&with, true), (&without, false)] {
             let model = real.on(profile);
             for rows in ROWS {
-                let used = model.program(rows).drafts.iter().any(|draft| draft.spec.uses_matrices());
+                let used =
+                    model.program(rows).dispatches.iter().any(|dispatch| dispatch.spec.uses_matrices());
                 assert_eq!(used, has && rows == MOST_ROWS, "{name}, {rows} rows, {}", profile.name);
             }
         }

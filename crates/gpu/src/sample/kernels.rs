@@ -9,35 +9,32 @@
 //!
 //! Bias and penalties are applied by the first of them, `min_p` by the last: neither needs one of its own.
 
-use super::options::Params;
-use crate::{Fragment, Kernel, KernelSpec};
+use crate::{Fragment, Kernel, KernelSpec, params::SampleParams, tuning::MAXIMA_DEPTH};
 
-/// Invocations of a workgroup: what every WebGPU device has.
+/// Threads per workgroup: what WebGPU guarantees.
 const LANES: u32 = 256;
-/// Tokens of which `maxima` finds the first in rank. Fewer make more maxima, and more make more tokens to gather.
-const DEPTH: u32 = 64;
 /// Ranks that can be sorted in workgroup memory, beside what else is there.
 pub(super) const CAPACITY: u32 = 1024;
 /// Tokens in a row that are summed up, or sorted, together.
 pub(super) const BLOCK: u32 = CAPACITY;
 
-/// How a token is found.
+/// The kernels that choose a token, by the options of sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// The first in rank.
+pub(super) enum SamplingPath {
+    /// The most probable token.
     Greedy,
-    /// Out of a few first in rank.
+    /// One of the `top_k` most probable tokens.
     TopK,
-    /// Out of all, along their ids.
+    /// One of all tokens, in the order of their ids.
     ById,
-    /// Out of as many as it may be, along their ranks.
+    /// One of any number of tokens, in the order of their probability.
     ByRank,
 }
 
-impl Way {
+impl SamplingPath {
     pub(super) const ALL: [Self; 4] = [Self::Greedy, Self::TopK, Self::ById, Self::ByRank];
 
-    pub(super) fn of(params: &Params) -> Self {
+    pub(super) fn of(params: &SampleParams) -> Self {
         match params.top_k {
             _ if params.temperature <= 0.0 => Self::Greedy,
             1..=CAPACITY => Self::TopK,
@@ -51,7 +48,8 @@ impl Way {
         use Fragment as F;
         let (lanes, blocks) = (sizes.maxima() / LANES, sizes.blocks());
         let per_lane = blocks.div_ceil(LANES);
-        let maxima = (first(Kernel::SampleMaxima, LANES * DEPTH).constant("DEPTH", DEPTH), lanes);
+        let maxima =
+            (first(Kernel::SampleMaxima, LANES * MAXIMA_DEPTH).constant("DEPTH", MAXIMA_DEPTH), lanes);
         let with_maxima = |kernel| spec(kernel).constant("MAXIMA", sizes.maxima());
         let with_blocks = |spec: KernelSpec| spec.constant("BLOCK", BLOCK).constant("BLOCKS", blocks);
         let weighing =
@@ -60,7 +58,7 @@ impl Way {
         match self {
             Self::Greedy => vec![maxima, (with_maxima(Kernel::SampleGreedy).with(F::SampleFinish), 1)],
             Self::TopK => {
-                let last = sorting(weighing(with_maxima(Kernel::SampleTopK).constant("DEPTH", DEPTH)));
+                let last = sorting(weighing(with_maxima(Kernel::SampleTopK).constant("DEPTH", MAXIMA_DEPTH)));
                 vec![maxima, (last.with(F::SampleTopP).with(F::SampleFinish), 1)]
             }
             Self::ById => {
@@ -101,7 +99,7 @@ impl Sizes {
     }
 
     pub(super) fn maxima(self) -> u32 {
-        self.vocabulary.div_ceil(LANES * DEPTH) * LANES
+        self.vocabulary.div_ceil(LANES * MAXIMA_DEPTH) * LANES
     }
 
     pub(super) fn blocks(self) -> u32 {

@@ -1,10 +1,7 @@
 //! Choosing alone, without a model: for tests and for measuring.
 
-use super::{
-    SampleLoop, Sampling,
-    kernels::{Sizes, Way},
-};
-use crate::{Gpu, GpuError, KernelSpec, kernel::Pipelines, readback};
+use super::{Chooser, Sampling};
+use crate::{Gpu, GpuError, kernel::Pipelines, readback, rows::TABLE_BYTES};
 
 /// A token that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,26 +22,20 @@ pub struct SampleLab<'g> {
     given: wgpu::Buffer,
     logits: wgpu::Buffer,
     tokens: wgpu::Buffer,
-    choice: SampleLoop,
+    choice: Chooser,
 }
 
 impl<'g> SampleLab<'g> {
     /// For a vocabulary of this size.
     pub fn new(gpu: &'g Gpu, vocabulary: u32) -> Result<Self, GpuError> {
         let pipelines = gpu.pipelines().clone();
-        let step = gpu.buffer("step", 16, wgpu::BufferUsages::UNIFORM);
+        let step = gpu.buffer("step", TABLE_BYTES, wgpu::BufferUsages::UNIFORM);
         let step_group = pipelines.step_group(gpu, &step);
         let bytes = 4 * u64::from(vocabulary);
         let (given, logits) = (gpu.storage("given logits", bytes)?, gpu.storage("logits", bytes)?);
         let tokens = gpu.storage("tokens", 4)?;
-        let choice = SampleLoop::new(gpu, &logits, vocabulary, &tokens)?;
+        let choice = Chooser::new(gpu, 0, &logits, vocabulary, &tokens)?;
         Ok(Self { gpu, pipelines, step_group, given, logits, tokens, choice })
-    }
-
-    /// The kernels that it may run.
-    pub fn kernels(vocabulary: u32) -> Vec<KernelSpec> {
-        let sizes = Sizes::new(vocabulary);
-        Way::ALL.iter().flat_map(|way| way.kernels(&sizes)).map(|(spec, _)| spec).collect()
     }
 
     /// Begins a reply.

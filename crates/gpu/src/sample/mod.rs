@@ -15,25 +15,26 @@ mod lab;
 mod options;
 
 use crate::{
-    Gpu, GpuError,
-    kernel::{Binding, Pipelines},
+    Gpu, GpuError, KernelSpec,
+    kernel::{Binding, Pipelines, params::SampleParams},
 };
-use kernels::{Sizes, Way};
-use options::{Params, State};
+use kernels::{SamplingPath, Sizes};
+use options::State;
 
 pub use lab::{Chosen, SampleLab};
 pub use options::Sampling;
 
-/// Chooses the tokens of one reply after another.
+/// Chooses the tokens of one conversation, reply after reply.
 #[derive(Debug)]
-pub(crate) struct SampleLoop {
+pub(crate) struct Chooser {
     sizes: Sizes,
+    slot: u32,
     buffers: Buffers,
-    dispatches: Vec<Dispatch>,
+    dispatches: Vec<SamplingDispatch>,
 }
 
 #[derive(Debug)]
-struct Dispatch {
+struct SamplingDispatch {
     pipeline: wgpu::ComputePipeline,
     bind_group: wgpu::BindGroup,
     workgroups: u32,
@@ -56,11 +57,12 @@ struct Buffers {
     weights: wgpu::Buffer,
 }
 
-impl SampleLoop {
-    /// `logits` holds the vocabulary's logits as f32; they are changed in place by bias and penalties. `tokens` is where
-    /// the next step reads its token, at index 0.
+impl Chooser {
+    /// The chooser of a slot. `logits` holds rows of the vocabulary's logits as f32; bias and penalties change them in place.
+    /// `tokens` is where the next step reads its token, at the index of the slot.
     pub(crate) fn new(
         gpu: &Gpu,
+        slot: u32,
         logits: &wgpu::Buffer,
         vocabulary: u32,
         tokens: &wgpu::Buffer,
@@ -70,7 +72,7 @@ impl SampleLoop {
         let buffers = Buffers {
             logits: logits.clone(),
             tokens: tokens.clone(),
-            params: gpu.buffer("sampling", size_of::<Params>() as u64, uniform),
+            params: gpu.buffer("sampling", (size_of::<SampleParams>() as u64).next_multiple_of(16), uniform),
             state: gpu.storage("sampling state", size_of::<State>() as u64)?,
             bias: gpu.storage("bias", 0)?,
             recent: gpu.storage("recent tokens", 0)?,
@@ -80,7 +82,7 @@ impl SampleLoop {
             order: gpu.storage("ranks", 0)?,
             weights: gpu.storage("weights", 0)?,
         };
-        Ok(Self { sizes, buffers, dispatches: Vec::new() })
+        Ok(Self { sizes, slot, buffers, dispatches: Vec::new() })
     }
 
     /// Prepares for a reply, of which the model has read `history`: with the last tokens of it penalties begin.
@@ -95,8 +97,8 @@ impl SampleLoop {
         let bias = sampling.merged_bias(vocabulary);
         let window = sampling.window();
         let recent = &history[history.len().saturating_sub(window)..];
-        let params = Params::new(sampling, vocabulary, bias.len());
-        let way = Way::of(&params);
+        let params = SampleParams::new(sampling, vocabulary, bias.len(), self.slot);
+        let path = SamplingPath::of(&params);
 
         // Buffers of later steps may be larger; those of this reply's tokens are written by the kernels alone.
         let buffers = &mut self.buffers;
@@ -106,10 +108,10 @@ impl SampleLoop {
         if window > 0 {
             grow(gpu, &mut buffers.seen, "seen tokens", 8 * u64::from(vocabulary))?;
         }
-        if matches!(way, Way::TopK | Way::ByRank) {
+        if matches!(path, SamplingPath::TopK | SamplingPath::ByRank) {
             grow(gpu, &mut buffers.order, "ranks", 8 * ranks)?;
         }
-        if way == Way::ByRank {
+        if path == SamplingPath::ByRank {
             grow(gpu, &mut buffers.weights, "weights", 16 * ranks)?;
         }
 
@@ -122,14 +124,14 @@ impl SampleLoop {
             let seen = options::seen(recent, vocabulary);
             gpu.queue.write_buffer(&buffers.seen, 0, bytemuck::cast_slice(&seen));
         }
-        self.dispatches = way
+        self.dispatches = path
             .kernels(&self.sizes)
             .into_iter()
             .map(|(spec, workgroups)| {
                 let pipeline = pipelines.get(gpu, &spec);
                 let named = |binding: &Binding| self.buffers.named(binding.name).as_entire_binding();
                 let bind_group = pipeline.bind_group(gpu, None, named);
-                Dispatch { pipeline: pipeline.pipeline, bind_group, workgroups }
+                SamplingDispatch { pipeline: pipeline.pipeline, bind_group, workgroups }
             })
             .collect();
         Ok(())
@@ -168,6 +170,12 @@ impl Buffers {
             _ => unreachable!("no kernel of sampling names `{name}`"),
         }
     }
+}
+
+/// Every kernel that samples from a vocabulary of this size.
+pub(crate) fn kernels_for(vocabulary: u32) -> Vec<KernelSpec> {
+    let sizes = Sizes::new(vocabulary);
+    SamplingPath::ALL.iter().flat_map(|path| path.kernels(&sizes)).map(|(spec, _)| spec).collect()
 }
 
 /// The most bytes that choosing may take, with a history as long as the context.

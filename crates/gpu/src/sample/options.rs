@@ -2,6 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::params::SampleParams;
+
 /// How the tokens of a reply are chosen. The steps are taken in the order of the fields, but for the temperature, which
 /// comes last.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,30 +66,12 @@ impl Sampling {
     }
 }
 
-/// As `Params` in `wgsl/sample/params.wgsl`.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct Params {
-    vocabulary: u32,
-    /// Zero where all tokens are kept, also where that is because there are no more.
-    pub(super) top_k: u32,
-    top_p: [u32; 2],
-    /// Zero or below: the likeliest.
-    pub(super) temperature: f32,
-    lowest: f32,
-    filters: u32,
-    biases: u32,
-    repeat: f32,
-    frequency: f32,
-    presence: f32,
-    window: u32,
-}
-
-impl Params {
-    pub(super) const TOP_P: u32 = 1;
+impl SampleParams {
+    /// Bits of `filters`.
+    const TOP_P: u32 = 1;
     const MIN_P: u32 = 2;
 
-    pub(super) fn new(sampling: &Sampling, vocabulary: u32, biases: usize) -> Self {
+    pub(super) fn new(sampling: &Sampling, vocabulary: u32, biases: usize, slot: u32) -> Self {
         let Sampling { top_k, top_p, min_p, temperature, .. } = *sampling;
         let part = (f64::from(top_p) * 2_f64.powi(64)) as u64;
         let on = |flag: u32, condition: bool| if condition { flag } else { 0 };
@@ -95,6 +79,7 @@ impl Params {
         let temperature = if temperature > 0.0 { temperature.clamp(f32::MIN_POSITIVE, 1e36) } else { 0.0 };
         Self {
             vocabulary,
+            // Zero keeps all tokens.
             top_k: if top_k < vocabulary { top_k } else { 0 },
             top_p: [part as u32, (part >> 32) as u32],
             temperature,
@@ -105,6 +90,7 @@ impl Params {
             frequency: sampling.frequency_penalty,
             presence: sampling.presence_penalty,
             window: sampling.window() as u32,
+            slot,
         }
     }
 

@@ -147,11 +147,11 @@ fn attending(window: Option<u32>) -> Graph {
         let cache = builder.cache(cache);
         let k = x.linear(weight("k")).rms_norm(weight("k_norm"), EPS).rope(rope);
         let v = x.linear(weight("v")).rms_norm_unweighted(HEAD_WIDTH, EPS);
-        k.store_kv(v, cache);
+        let stored = k.store_kv(v, cache);
         let q = x.linear(weight("q")).rms_norm(weight("q_norm"), EPS).rope(rope);
         let mask = Mask { window, ..Mask::GLOBAL };
         let shape = AttendShape { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, mask };
-        q.attend(cache, shape).linear(weight("output"))
+        q.attend(stored, shape).linear(weight("output"))
     })
 }
 

@@ -18,17 +18,17 @@ use rullama_gguf::Model;
 
 use crate::{
     CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, MatrixTiles, ModelOptions, Sampling, lab::SampleLab,
-    lower::FEW_ROWS, matrices::MatrixUse,
+    matrices::MatrixUse, tuning::FEW_ROWS,
 };
 use cases::Case;
 
 /// How far an answer may be from the known one, relative to the largest value. Wrong answers are wrong by far.
 const TOLERANCE: f32 = 0.01;
 
-/// Which kernels are used.
+/// The kernels that a device is trusted with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Variant {
-    /// Lanes of a subgroup, where kernels let them talk to each other.
+pub(crate) struct KernelSet {
+    /// Threads per subgroup, where kernels use subgroups.
     pub(crate) subgroup: Option<u32>,
     /// Whether matrix units are used.
     pub(crate) matrices: MatrixUse,
@@ -36,8 +36,8 @@ pub(crate) struct Variant {
     pub(crate) fused: bool,
 }
 
-impl Variant {
-    /// All that a GPU's features allow.
+impl KernelSet {
+    /// All kernels that a device's features allow.
     pub(crate) fn best(profile: &DeviceProfile) -> Self {
         let subgroup = profile.subgroup();
         let has = profile.matrices && subgroup == Some(MatrixTiles::SUBGROUP);
@@ -45,13 +45,13 @@ impl Variant {
         Self { subgroup, matrices, fused: true }
     }
 
-    /// The same, with all that is used only sometimes used always: one for each of several ways.
+    /// The sets that the self-test runs: what is used only for some shapes is used for all, one set for each choice.
     fn tested(self) -> Vec<Self> {
-        let ways = match self.matrices {
+        let choices = match self.matrices {
             MatrixUse::Never => vec![MatrixUse::Never],
             _ => MatrixTiles::ALL.map(MatrixUse::Always).to_vec(),
         };
-        ways.into_iter().map(|matrices| Self { matrices, ..self }).collect()
+        choices.into_iter().map(|matrices| Self { matrices, ..self }).collect()
     }
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct Verdict {
     /// What the kernels answered that the GPU's features select.
     results: Vec<SelfTestResult>,
     /// The kernels that the GPU can be trusted with; or where even the plainest answered wrongly, what they did.
-    trusted: Result<Variant, Vec<SelfTestResult>>,
+    trusted: Result<KernelSet, Vec<SelfTestResult>>,
     pub(crate) fallbacks: Vec<Fallback>,
 }
 
@@ -137,7 +137,7 @@ pub async fn self_test(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
 }
 
 /// The kernels that a GPU can be trusted with. The first time, they are tested, unless it was opened without that.
-pub(crate) async fn trusted(gpu: &Gpu) -> Result<Variant, GpuError> {
+pub(crate) async fn trusted(gpu: &Gpu) -> Result<KernelSet, GpuError> {
     if !gpu.options().self_test && gpu.verdict().get().is_none() {
         return expected(gpu);
     }
@@ -146,9 +146,9 @@ pub(crate) async fn trusted(gpu: &Gpu) -> Result<Variant, GpuError> {
 }
 
 /// The kernels that a load will use, unless a self-test that has not been run yet finds them to be wrong.
-pub(crate) fn expected(gpu: &Gpu) -> Result<Variant, GpuError> {
+pub(crate) fn expected(gpu: &Gpu) -> Result<KernelSet, GpuError> {
     match gpu.verdict().get() {
-        None => Ok(Variant::best(gpu.profile())),
+        None => Ok(KernelSet::best(gpu.profile())),
         Some(verdict) => verdict.trusted.clone().map_err(|failed| GpuError::Unreliable { failed }),
     }
 }
@@ -164,24 +164,24 @@ async fn verdict(gpu: &Gpu) -> Result<&Verdict, GpuError> {
 }
 
 async fn judge(gpu: &Gpu) -> Result<Verdict, GpuError> {
-    let mut variant = Variant::best(gpu.profile());
+    let mut kernels = KernelSet::best(gpu.profile());
     let mut results: Option<Vec<SelfTestResult>> = None;
     let mut fallbacks = Vec::new();
     let trusted = loop {
-        let mut failed = computed(gpu, variant).await?;
+        let mut failed = computed(gpu, kernels).await?;
         results.get_or_insert_with(|| failed.clone());
         failed.retain(|result| !result.passed);
         if failed.is_empty() {
-            break Ok(variant);
+            break Ok(kernels);
         }
-        if variant.matrices != MatrixUse::Never {
-            variant.matrices = MatrixUse::Never;
+        if kernels.matrices != MatrixUse::Never {
+            kernels.matrices = MatrixUse::Never;
             fallbacks.push(Fallback::NoMatrices { failed });
-        } else if variant.subgroup.is_some() {
-            variant.subgroup = None;
+        } else if kernels.subgroup.is_some() {
+            kernels.subgroup = None;
             fallbacks.push(Fallback::NoSubgroups { failed });
-        } else if variant.fused {
-            variant.fused = false;
+        } else if kernels.fused {
+            kernels.fused = false;
             fallbacks.push(Fallback::Unfused { failed });
         } else {
             break Err(failed);
@@ -198,18 +198,18 @@ async fn judge(gpu: &Gpu) -> Result<Verdict, GpuError> {
 }
 
 /// What plans compute.
-async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, GpuError> {
+async fn computed(gpu: &Gpu, kernels: KernelSet) -> Result<Vec<SelfTestResult>, GpuError> {
     let model = Rc::new(cases::model().await);
     let mut results = Vec::new();
-    for variant in variant.tested() {
+    for kernels in kernels.tested() {
         for case in cases::all() {
-            let name = match variant.matrices {
+            let name = match kernels.matrices {
                 MatrixUse::Always(tiles) => {
                     format!("{} on matrix units by {} × {}", case.name, tiles.rows(), tiles.outputs(false))
                 }
                 _ => case.name.to_owned(),
             };
-            match steps(&case, variant, gpu, &model).await {
+            match steps(&case, kernels, gpu, &model).await {
                 Ok(found) => results.extend(case.compare(&name, &found)),
                 Err(error) if is_wrong_answer(&error) => {
                     results.push(SelfTestResult { name, passed: false, detail: error.to_string() });
@@ -218,7 +218,7 @@ async fn computed(gpu: &Gpu, variant: Variant) -> Result<Vec<SelfTestResult>, Gp
             }
         }
     }
-    if variant.fused && gpu.options().distrust_fused {
+    if kernels.fused && gpu.options().distrust_fused {
         for result in &mut results {
             (result.passed, result.detail) = (false, "distrusted".to_owned());
         }
@@ -239,10 +239,10 @@ fn is_wrong_answer(error: &GpuError) -> bool {
 }
 
 /// The rows of a case.
-async fn steps(case: &Case, variant: Variant, gpu: &Gpu, model: &Rc<Model>) -> Result<Vec<f32>, GpuError> {
+async fn steps(case: &Case, kernels: KernelSet, gpu: &Gpu, model: &Rc<Model>) -> Result<Vec<f32>, GpuError> {
     let options = ModelOptions::default().context(case.tokens()).cache(CacheFormat::F16);
     let (gpu, graph) = (gpu.clone(), (case.graph)());
-    let loaded = GpuModel::load_as(variant, gpu, model, graph, options, &mut |_, _| {}).await?;
+    let loaded = GpuModel::load_as(kernels, gpu, model, graph, options, &mut |_, _| {}).await?;
     let mut state = Rc::new(loaded).state()?;
     let mut found = Vec::new();
     let mut position = 0;

@@ -1,26 +1,43 @@
-//! Tokens that the GPU chooses, while steps for the next ones are under way.
+//! Tokens that the GPU chooses, while steps for the next ones are in flight.
+//!
+//! Conversations that are written at the same time are decoded together: a step has a row for each, so that the weights are
+//! read once for all of them. Whichever conversation asks for its next token submits such steps for all.
 
-use super::GpuState;
+use std::rc::Rc;
+
+use super::{GpuState, RowInput, WrittenStep};
 use crate::{
-    GpuError, GpuModel,
-    lower::StepSize,
+    GpuError,
+    options::decode_shape,
+    readback::{Readback, SharedReadback},
+    rows::RowTable,
+    run::{BufferCopy, Choice, Conversation, Ending, Run, write_table},
     sample::{self, Sampling},
 };
 
-/// Steps that are under way at once while tokens are generated: enough that the GPU never waits for the host.
+/// Steps in flight for a conversation while tokens are generated: enough that the GPU never waits for the host.
 const AHEAD: usize = 4;
 
+/// What comes back of a choice: token and status. After a step without one, the first logits.
+const CHOICE_BYTES: u64 = 16;
+
 impl GpuState {
-    /// Reads `ids`, at most one step of them, and gives no output. If it fails or is dropped, nothing was read.
+    /// Reads `ids`, at most one step of them, and gives no output. If it fails or is dropped, nothing was read. The
+    /// conversation keeps its slot until a reply [begins](Self::begin) or [ends](Self::end).
     pub async fn read(&mut self, ids: &[u32]) -> Result<(), GpuError> {
-        let size = self.write_ids(ids).await?;
-        let mut first_logits = self.choose(size, false).await?;
-        // Waits for the step: a prompt that is cancelled should not leave the GPU busy for long.
-        let (words, buffer) = first_logits.words(&self.model.gpu).await?;
-        self.spare.push(buffer);
-        self.check_finite(bytemuck::cast_slice(&words), self.len + size.rows)?;
-        self.len += size.rows;
-        Ok(())
+        self.shared.borrow().conversation(self.id).pinned = true;
+        let before = self.len();
+        let (slot, first_logits) = self.read_step(ids, None).await?;
+        // Waits for the step: a prompt that is cancelled should not leave the GPU busy for long, and other conversations may
+        // want a step in between.
+        let read = Unfinished { state: self, before };
+        let (words, buffer) = first_logits.step.words(&read.state.model.gpu, first_logits.at).await?;
+        read.finish();
+        self.shared.borrow().spare.extend(buffer);
+        let tokens = self.len();
+        self.check_finite(bytemuck::cast_slice(&words), slot, tokens).inspect_err(|_| {
+            self.shared.borrow().conversation(self.id).len = before as u32;
+        })
     }
 
     /// Reads `ids`, at most one step of them, and chooses a token after them, and one after another, up to `most`.
@@ -35,88 +52,237 @@ impl GpuState {
         most: usize,
     ) -> Result<(), GpuError> {
         // Discards the steps of an earlier reply that are still in flight.
-        self.choices.clear();
-        (self.wanted, self.unread) = (0, None);
-        let before = self.len;
+        self.shared.borrow().conversation(self.id).end();
+        let before = self.len();
         let result = self.read_and_choose(ids, sampling, history, most).await;
-        if result.is_err() {
-            self.truncate(before as usize);
+        if result.is_err() && !matches!(result, Err(GpuError::Evicted)) {
+            self.truncate(before);
         }
+        self.unpin();
         result
     }
 
+    /// Lets other conversations have the slot, should they need it.
+    pub(super) fn unpin(&self) {
+        let mut run = self.shared.borrow();
+        run.conversation(self.id).pinned = false;
+        run.wake();
+    }
+
     async fn read_and_choose(
-        &mut self,
+        &self,
         ids: &[u32],
         sampling: &Sampling,
         history: &[u32],
         most: usize,
     ) -> Result<(), GpuError> {
-        let GpuModel { gpu, pipelines, .. } = &*self.model;
-        let bytes = sample::most_bytes(self.model.vocabulary, self.model.options.context);
-        let begin = || self.sampler.begin(gpu, pipelines, sampling, history);
-        let (begun, outcome) = gpu.allocate("the choice of tokens", bytes, begin);
+        let model = &*self.model;
+        let (_turn, slot) = self.turn().await?;
+        let bytes = sample::most_bytes(model.vocabulary, model.options.context);
+        let (begun, outcome) = {
+            let mut run = self.shared.borrow();
+            let chooser = &mut run.choosers[slot as usize];
+            let begin = || chooser.begin(&model.gpu, &model.pipelines, sampling, history);
+            model.gpu.allocate("the choice of tokens", bytes, begin)
+        };
         outcome.known().await?;
         begun?;
-        let size = self.write_ids(ids).await?;
-        let choice = self.choose(size, true).await?;
-        self.choices.push_back(choice);
-        self.len += size.rows;
-        self.wanted = most.saturating_sub(1);
+        self.read_in_turn(ids, Some(most.saturating_sub(1)), slot).await?;
         self.run_ahead().await
     }
 
-    /// The next token, which is read already or will be by a step under way.
+    /// Reads `ids` in one step. With `wanted`, a token is chosen after them, and as many more may be.
+    async fn read_step(&self, ids: &[u32], wanted: Option<usize>) -> Result<(u32, Choice), GpuError> {
+        let (_turn, slot) = self.turn().await?;
+        let choice = self.read_in_turn(ids, wanted, slot).await?;
+        Ok((slot, choice))
+    }
+
+    /// The same, where the turn is held.
+    async fn read_in_turn(&self, ids: &[u32], wanted: Option<usize>, slot: u32) -> Result<Choice, GpuError> {
+        let model = &*self.model;
+        let rows: Vec<RowInput<'_>> = ids.iter().map(|&id| RowInput::Token(id)).collect();
+        let WrittenStep { plan, size } = self.write(&rows, &[], slot).await?;
+        let (ending, read) = {
+            let mut run = self.shared.borrow();
+            let read = run.read_buffer(model, CHOICE_BYTES);
+            let from = match wanted {
+                Some(_) => run.choosers[slot as usize].chosen().clone(),
+                None => run.output.clone(),
+            };
+            let bytes = CHOICE_BYTES.min(from.size());
+            let copies = vec![BufferCopy { from, to: read.clone(), to_offset: 0, bytes }];
+            (Ending { choosers: wanted.map(|_| slot).into_iter().collect(), copies }, read)
+        };
+        let submission = model.submit(&self.shared, &plan, size, ending).await?;
+        let step = SharedReadback::new(Readback::start(read, CHOICE_BYTES, submission));
+        let choice = Choice { step: Rc::new(step), at: 0 };
+        let mut run = self.shared.borrow();
+        let conversation = run.conversation(self.id);
+        conversation.len += ids.len() as u32;
+        if let Some(wanted) = wanted {
+            conversation.choices.push_back(choice.clone());
+            conversation.wanted = wanted;
+        }
+        Ok(choice)
+    }
+
+    /// The next token, which is read already or will be by a step in flight.
     pub async fn next_token(&mut self) -> Result<u32, GpuError> {
-        self.read_choice().await?;
-        self.run_ahead().await?;
-        let tokens = self.len() + 1 - self.choices.len();
-        let choice = self.choices.front_mut();
-        let choice = choice.ok_or(GpuError::Unsupported { operation: "a token after the last" })?;
-        // Taken when it is there: whoever gives up waiting for it finds it the next time.
-        let (words, buffer) = choice.words(&self.model.gpu).await?;
-        self.choices.pop_front();
-        self.spare.push(buffer);
+        let (choice, tokens, slot) = {
+            let (_turn, slot) = self.turn().await?;
+            self.shared.borrow().conversation(self.id).lags = false;
+            self.read_choice(slot).await?;
+            self.run_ahead().await?;
+            let mut run = self.shared.borrow();
+            let conversation = run.conversation(self.id);
+            let tokens = conversation.len as usize + 1 - conversation.choices.len();
+            let choice = conversation.choices.front().cloned();
+            let choice = choice.ok_or(GpuError::Unsupported { operation: "a token after the last" })?;
+            (choice, tokens, slot)
+        };
+        // Taken when it is there: if the caller gives up waiting, it is found the next time.
+        let (words, buffer) = choice.step.words(&self.model.gpu, choice.at).await?;
+        let mut run = self.shared.borrow();
+        run.spare.extend(buffer);
+        let host_reads = run.host_reads();
+        let conversation = run.conversation(self.id);
+        if conversation.evicted {
+            return Err(GpuError::Evicted);
+        }
+        conversation.choices.pop_front();
         match words[..] {
             [token, 0, ..] => {
-                self.unread = self.host_reads().then_some(token);
+                conversation.unread = host_reads.then_some(token);
                 Ok(token)
             }
-            [_, 1, ..] => Err(self.not_finite(tokens)),
+            [_, 1, ..] => {
+                drop(run);
+                Err(self.not_finite(slot, tokens))
+            }
             _ => Err(GpuError::NothingLeft { vocabulary: self.model.vocabulary }),
         }
     }
 
-    /// Whether the host has to see a token before a step can read it.
-    fn host_reads(&self) -> bool {
-        self.row_tables.is_some() || self.paging.is_some()
-    }
-
-    /// Begins the step that reads the last choice, where the host had to see it first.
-    async fn read_choice(&mut self) -> Result<(), GpuError> {
-        let goes_on = self.wanted > 0 && self.len < self.model.options.context;
-        let Some(token) = self.unread.filter(|_| goes_on) else { return Ok(()) };
-        let size = self.write_ids(&[token]).await?;
-        let choice = self.choose(size, true).await?;
-        self.choices.push_back(choice);
-        (self.len, self.wanted, self.unread) = (self.len + 1, self.wanted - 1, None);
+    /// Submits the step that reads the last choice, where the host had to see it first. The turn is held.
+    async fn read_choice(&self, slot: u32) -> Result<(), GpuError> {
+        let (token, wanted) = {
+            let mut run = self.shared.borrow();
+            let conversation = run.conversation(self.id);
+            let goes_on = conversation.wanted > 0 && conversation.len < self.model.options.context;
+            let Some(token) = conversation.unread.filter(|_| goes_on) else { return Ok(()) };
+            (token, conversation.wanted - 1)
+        };
+        self.read_in_turn(&[token], Some(wanted), slot).await?;
+        self.shared.borrow().conversation(self.id).unread = None;
         Ok(())
     }
 
-    /// Begins steps for tokens that nobody has seen yet, each of which reads what the one before it chose.
-    async fn run_ahead(&mut self) -> Result<(), GpuError> {
-        if self.host_reads() {
-            return Ok(());
+    /// Submits steps for tokens that nobody has seen yet, each of which reads what the one before it chose: for this
+    /// conversation, and for all others that are being written. The turn is held.
+    async fn run_ahead(&self) -> Result<(), GpuError> {
+        loop {
+            let Some(together) =
+                decoded_together(&mut self.shared.borrow(), self.id, self.model.options.context)
+            else {
+                return Ok(());
+            };
+            self.decode(&together).await?;
         }
-        while self.choices.len() < AHEAD && self.wanted > 0 && self.len < self.model.options.context {
-            self.prepare(1).await?;
-            let size = StepSize { rows: 1, position: self.len };
-            self.write_step(size);
-            let choice = self.choose(size, true).await?;
-            self.choices.push_back(choice);
-            self.len += 1;
-            self.wanted -= 1;
+    }
+
+    /// One step that reads the last choice of each of these conversations and chooses the next.
+    async fn decode(&self, together: &[u64]) -> Result<(), GpuError> {
+        let (model, shared) = (&*self.model, &*self.shared);
+        let shape = decode_shape(together.len() as u32);
+        let plan = model.prepare(shared, shape).await?;
+        let (table, ending, read) = {
+            let mut run = shared.borrow();
+            let bytes = CHOICE_BYTES * together.len() as u64;
+            let read = run.read_buffer(model, bytes);
+            let mut rows = Vec::new();
+            let mut ending = Ending::default();
+            for (index, &id) in together.iter().enumerate() {
+                let slot = run.pool.held_by(id).expect("who is being written has a slot");
+                let conversation = run.conversation(id);
+                rows.push((slot, conversation.len));
+                conversation.written = conversation.written.max(conversation.len + 1);
+                ending.choosers.push(slot);
+                ending.copies.push(BufferCopy {
+                    from: run.choosers[slot as usize].chosen().clone(),
+                    to: read.clone(),
+                    to_offset: CHOICE_BYTES * index as u64,
+                    bytes: CHOICE_BYTES,
+                });
+            }
+            (RowTable::decode(&rows), ending, read)
+        };
+        write_table(model, shared, &table, shape);
+        let submission = model.submit(shared, &plan, table.size(), ending).await?;
+        let bytes = CHOICE_BYTES * together.len() as u64;
+        let step = Rc::new(SharedReadback::new(Readback::start(read, bytes, submission)));
+        let mut run = shared.borrow();
+        for (index, &id) in together.iter().enumerate() {
+            let conversation = run.conversation(id);
+            let at = index * CHOICE_BYTES as usize / 4;
+            conversation.choices.push_back(Choice { step: step.clone(), at });
+            conversation.len += 1;
+            conversation.wanted -= 1;
         }
         Ok(())
+    }
+}
+
+/// The conversations whose next tokens one step should choose, if it is time for one.
+///
+/// A conversation whose tokens are taken slowly would make every step one for the others alone, so a step waits until all
+/// have room for its choice, or until `asking` has nothing in flight any more; from then on others do not wait for it.
+fn decoded_together(run: &mut Run, asking: u64, context: u32) -> Option<Vec<u64>> {
+    if run.host_reads() {
+        return None;
+    }
+    let goes_on = |conversation: &Conversation| {
+        conversation.wanted > 0 && conversation.len < context && !conversation.choices.is_empty()
+    };
+    let has_room = |conversation: &Conversation| conversation.choices.len() < AHEAD;
+    let own = run.conversations.get(&asking)?;
+    if !(own.wanted > 0 && own.len < context && has_room(own)) {
+        return None;
+    }
+    let starves = own.choices.len() <= 1;
+    let others_wait = run
+        .conversations
+        .values()
+        .filter(|conversation| goes_on(conversation) && !conversation.lags)
+        .any(|conversation| !has_room(conversation));
+    if others_wait && !starves {
+        return None;
+    }
+    for conversation in run.conversations.values_mut() {
+        conversation.lags |= goes_on(conversation) && !has_room(conversation);
+    }
+    let together = run
+        .conversations
+        .iter()
+        .filter(|(id, conversation)| **id == asking || (goes_on(conversation) && has_room(conversation)))
+        .map(|(&id, _)| id);
+    Some(together.collect())
+}
+
+/// A step whose end is awaited. If nobody waits for it any more, nothing was read.
+struct Unfinished<'s> {
+    state: &'s GpuState,
+    before: usize,
+}
+
+impl Unfinished<'_> {
+    fn finish(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.state.shared.borrow().conversation(self.state.id).len = self.before as u32;
     }
 }

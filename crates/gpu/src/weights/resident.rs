@@ -9,7 +9,7 @@ use super::{
     manifest::{decode, find},
     pack::Packing,
     pages::Pages,
-    stretches::{Piece, Reader, STRETCH, Target, stretches},
+    stretches::{Destination, Piece, Reader, STRETCH, stretches},
 };
 use crate::{Gpu, GpuError};
 
@@ -74,14 +74,14 @@ impl Resident {
         piece: &Piece<'_>,
         bytes: &[u8],
     ) -> Result<u64, GpuError> {
-        let Piece { tensor, rows, target } = piece;
-        match *target {
-            Target::Vector { at } => {
+        let Piece { tensor, rows, destination } = piece;
+        match *destination {
+            Destination::Vector { at } => {
                 let values = decode(tensor, bytes, tensor.shape.values() as usize)?;
                 gpu.queue.write_buffer(&self.vectors, 4 * u64::from(at), bytemuck::cast_slice(&values));
                 Ok(0)
             }
-            Target::Packed { index, row } => {
+            Destination::Packed { index, row } => {
                 let packed = &manifest.packed[index];
                 let count = rows.end - rows.start;
                 let planes = packed_rows(tensor, &packed.packing, bytes, count as usize)?;

@@ -1,4 +1,4 @@
-//! Tables that stay in the file: a conversation has room for the rows that a step's tokens name, and numbers them anew.
+//! Tables that stay in the file: there is room for the rows that a step's tokens name, which are numbered anew.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -10,19 +10,19 @@ use super::{
     manifest::find,
     resident::{packed_rows, write_rows},
 };
-use crate::{Gpu, GpuError};
+use crate::{Gpu, GpuError, rows::MOST_SLOTS};
 
 /// Reads that are under way at once: over a network each takes long, and a prompt needs hundreds.
 const READS_AT_ONCE: usize = 16;
 
-/// The rows of one conversation's step.
+/// The rows of a step.
 pub(crate) struct RowTables {
     tables: Vec<(usize, wgpu::Buffer)>,
     /// Which row belongs to each token of a step: the first to the first, and so on.
     numbers: wgpu::Buffer,
 }
 
-/// See [`GpuState`](crate::GpuState)'s.
+/// See [`CachePool`](crate::pool::CachePool)'s.
 impl Drop for RowTables {
     fn drop(&mut self) {
         self.tables.iter().for_each(|(_, buffer)| buffer.destroy());
@@ -39,9 +39,10 @@ impl RowTables {
         if tables.is_empty() {
             return Ok(None);
         }
-        let numbers = gpu.storage("row numbers", 4 * u64::from(most_rows))?;
+        // Where the row table says that the tokens are which the host wrote.
+        let numbers = gpu.storage("row numbers", 4 * u64::from(MOST_SLOTS + most_rows))?;
         let words: Vec<u32> = (0..most_rows).collect();
-        gpu.queue.write_buffer(&numbers, 0, bytemuck::cast_slice(&words));
+        gpu.queue.write_buffer(&numbers, 4 * u64::from(MOST_SLOTS), bytemuck::cast_slice(&words));
         Ok(Some(Self { tables, numbers }))
     }
 

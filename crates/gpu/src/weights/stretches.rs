@@ -24,12 +24,12 @@ const GAP: u64 = 64 << 10;
 pub(super) struct Piece<'m> {
     pub(super) tensor: ModelTensor<'m>,
     pub(super) rows: Range<u64>,
-    pub(super) target: Target,
+    pub(super) destination: Destination,
 }
 
 /// Where rows go.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Target {
+pub(super) enum Destination {
     /// Into the buffer of vectors, from this float on.
     Vector { at: u32 },
     /// Into this packed tensor, from this row on.
@@ -40,7 +40,7 @@ impl<'m> Piece<'m> {
     /// A whole vector.
     pub(super) fn vector(tensor: ModelTensor<'m>, at: u32) -> Self {
         let rows = 0..tensor.shape.rows();
-        Self { tensor, rows, target: Target::Vector { at } }
+        Self { tensor, rows, destination: Destination::Vector { at } }
     }
 
     /// The rows of a tensor, which go into a packed one from row `first` on, in pieces that can be read at once.
@@ -50,7 +50,7 @@ impl<'m> Piece<'m> {
         (0..all).step_by(at_once as usize).map(move |row| Self {
             tensor,
             rows: row..(row + at_once).min(all),
-            target: Target::Packed { index, row: first + row },
+            destination: Destination::Packed { index, row: first + row },
         })
     }
 
@@ -196,9 +196,9 @@ mod tests {
                 let value: u8 = piece.tensor.name[1..].parse().unwrap();
                 assert_eq!(bytes.len() as u64, 4096 * (piece.rows.end - piece.rows.start));
                 assert!(bytes.iter().all(|&byte| byte == value), "{}", piece.tensor.name);
-                let to = match piece.target {
-                    Target::Vector { at } => u64::from(at),
-                    Target::Packed { index, row } => 1000 * index as u64 + row,
+                let to = match piece.destination {
+                    Destination::Vector { at } => u64::from(at),
+                    Destination::Packed { index, row } => 1000 * index as u64 + row,
                 };
                 seen.push((piece.tensor.name, piece.rows.clone(), to));
             }

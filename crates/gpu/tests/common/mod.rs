@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::allow_attributes, reason = "no test needs all of it")]
 
+pub(crate) mod catalogue;
+
 use std::{
     ops::Deref,
     path::PathBuf,

@@ -12,7 +12,8 @@ use rullama_gpu::{
     attention::{
         NO_WEIGHT, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid,
     },
-    lab::Lab,
+    lab::{Lab, Step},
+    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };
 use rullama_graph::{Ahead, AttendShape, Mask};
 
@@ -53,13 +54,13 @@ struct Case {
     keys_are_values: bool,
     /// Only the last row asks.
     last: bool,
-    /// The last position that each row sees.
-    ends: Option<Vec<u32>>,
+    /// Rows that see each other.
+    spans: Vec<std::ops::Range<usize>>,
 }
 
 impl Case {
     fn new(layout: CacheFormat, [heads, kv_heads, head_width]: [u32; 3]) -> Self {
-        let (window, keys_are_values, last, ends) = (None, false, false, None);
+        let (window, keys_are_values, last, spans) = (None, false, false, Vec::new());
         let (capacity, position, rows) = (64, 0, 1);
         Self {
             layout,
@@ -72,7 +73,7 @@ impl Case {
             rows,
             keys_are_values,
             last,
-            ends,
+            spans,
         }
     }
 
@@ -93,6 +94,10 @@ impl Case {
     fn shape(&self) -> AttendShape {
         let mask = Mask { window: self.window, ahead: Ahead::Nothing };
         AttendShape { heads: self.heads, kv_heads: self.kv_heads, head_width: self.head_width, mask }
+    }
+
+    fn step(&self) -> Step {
+        Step { rows: self.rows, position: self.position, spans: self.spans.clone() }
     }
 
     fn asked_rows(&self) -> u32 {
@@ -274,7 +279,10 @@ fn answers(case: &Case, given: &Given, keys: &[u32], values: &[u32]) -> Vec<f64>
     let mask = case.shape().mask;
     let mut out = Vec::new();
     let skipped = case.rows - case.asked_rows();
-    let last_seen = |row: u32| case.ends.as_ref().map_or(case.position + row, |ends| ends[row as usize]);
+    let last_seen = |row: u32| {
+        let span = case.spans.iter().find(|span| span.contains(&(row as usize)));
+        case.position + span.map_or(row, |span| span.end as u32 - 1)
+    };
     let first = mask.first((case.position + skipped) as usize) as u32;
     let end = (skipped..case.rows).map(last_seen).max().unwrap() + 1;
     let decoded = |words: &[u32], kv_head: u32| -> Vec<Vec<f32>> {
@@ -349,18 +357,20 @@ fn check_row(
     let window = case.window.unwrap_or(0);
     // The row that asks is the last one; its products lie where it does.
     let row_at = (case.rows - 1) * given.stride;
-    let params = [
-        case.heads,
-        case.kv_heads,
+    let params = AttendRowParams {
+        heads: case.heads,
+        kv_heads: case.kv_heads,
         window,
-        case.capacity,
-        row_at + given.q_at,
-        row_at + given.k_at,
-        row_at + given.v_at,
-        Q_WEIGHT,
-        Q_WEIGHT + case.head_width,
-        EPS.to_bits(),
-    ];
+        capacity: case.capacity,
+        last: 1,
+        q_at: row_at + given.q_at,
+        q_stride: 0,
+        k_at: row_at + given.k_at,
+        v_at: row_at + given.v_at,
+        q_weight: Q_WEIGHT,
+        k_weight: Q_WEIGHT + case.head_width,
+        eps: EPS,
+    };
     let buffers = [
         ("q", &x),
         ("v", &x),
@@ -373,9 +383,10 @@ fn check_row(
         ("y", &y),
     ];
     let grid = attention.attend_grid(position);
-    let attend = lab.prepare(&attention.attend(), &params, &buffers, grid);
-    let merge = lab.prepare(&attention.merge(), &[case.heads, window], &buffers, attention.merge_grid());
-    lab.run(&[attend, merge], [case.rows, case.position]);
+    let attend = lab.prepare(&attention.attend(), &[params.into()], &buffers, grid);
+    let params = MergeParams { heads: case.heads, window, last: 1 };
+    let merge = lab.prepare(&attention.merge(), &[params.into()], &buffers, attention.merge_grid());
+    lab.run(&[attend, merge], &case.step());
     let found = pollster::block_on(lab.read(&y)).unwrap();
     let (keys, values) = (words(lab, &keys), words(lab, &values));
     if owns {
@@ -398,17 +409,33 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
     let (queries, y) = (lab.zeros(bytes), lab.zeros(bytes));
     let q_at = given.q_at + (case.rows - rows) * given.stride;
     let last = u32::from(case.last);
+    let params = QueryHeadsParams {
+        heads: case.heads,
+        q_at,
+        q_stride: given.stride,
+        q_weight: Q_WEIGHT,
+        last,
+        eps: EPS,
+    };
     let query = lab.prepare(
         &query_heads(width),
-        &[case.heads, q_at, given.stride, Q_WEIGHT, last, EPS.to_bits()],
+        &[params.into()],
         &[("q", &x), ("vectors", &vectors), ("turns", &turns), ("y", &queries)],
         query_heads_grid(case.heads, rows),
     );
-    let k_weight = Q_WEIGHT + width;
-    let (k_at, v_at, stride) = (given.k_at, given.v_at, given.stride);
+    let params = CacheHeadsParams {
+        kv_heads: case.kv_heads,
+        capacity: case.capacity,
+        k_at: given.k_at,
+        k_stride: given.stride,
+        v_at: given.v_at,
+        v_stride: given.stride,
+        k_weight: Q_WEIGHT + width,
+        eps: EPS,
+    };
     let cache = lab.prepare(
         &cache_heads(case.layout, width),
-        &[case.kv_heads, case.capacity, k_at, stride, v_at, stride, k_weight, EPS.to_bits()],
+        &[params.into()],
         &[
             ("k", &x),
             ("v", &x),
@@ -419,14 +446,20 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
         ],
         [case.kv_heads, case.rows, 1],
     );
-    let ends = lab.words(case.ends.as_deref().unwrap_or(&[0]));
+    let params = AttendTileParams {
+        heads: case.heads,
+        kv_heads: case.kv_heads,
+        window: case.window.unwrap_or(0),
+        capacity: case.capacity,
+        last,
+    };
     let attend = lab.prepare(
-        &attend_tile(case.layout, width, case.ends.is_some()),
-        &[case.heads, case.kv_heads, case.window.unwrap_or(0), case.capacity, last],
-        &[("q", &queries), ("keys", &keys), ("values", &values), ("ends", &ends), ("y", &y)],
+        &attend_tile(case.layout, width),
+        &[params.into()],
+        &[("q", &queries), ("keys", &keys), ("values", &values), ("y", &y)],
         attend_tile_grid(&case.shape(), rows),
     );
-    lab.run(&[query, cache, attend], [case.rows, case.position]);
+    lab.run(&[query, cache, attend], &case.step());
     let found = pollster::block_on(lab.read(&y)).unwrap();
     let (keys, values) = (words(lab, &keys), words(lab, &values));
     check_stored(case, &given, &keys, &values);
@@ -440,8 +473,7 @@ fn kernels_are_valid() {
         for head_width in [32, 40, 256, 512].into_iter().filter(|&width| layout.fits(width)) {
             validate(&cache_heads(layout, head_width));
             validate(&query_heads(head_width));
-            validate(&attend_tile(layout, head_width, false));
-            validate(&attend_tile(layout, head_width, true));
+            validate(&attend_tile(layout, head_width));
             for subgroup in [None, Some(8), Some(16), Some(32), Some(64), Some(128)] {
                 let shape = AttendShape { heads: 12, kv_heads: 1, head_width, mask: Mask::GLOBAL };
                 for owns in [true, false] {
@@ -599,17 +631,13 @@ fn rows_of_a_sliding_layer() {
 fn rows_that_see_ahead() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
-    let spans = |position: u32, rows: u32, spans: &[std::ops::Range<u32>]| -> Vec<u32> {
-        let end = |row| spans.iter().find(|span| span.contains(&row)).map_or(row, |span| span.end - 1);
-        (0..rows).map(|row| position + end(row)).collect()
-    };
     for layout in CacheFormat::ALL {
         let case = Case::new(layout, [4, 1, 64]).global(17, 130);
-        let ends = Some(spans(17, 130, &[3..60, 60..64, 90..130]));
-        check_tile(&lab, &Case { ends, ..case });
+        check_tile(&lab, &Case { spans: vec![3..60, 60..64, 90..130], ..case });
         let case = Case::new(layout, [2, 1, 64]).sliding(20, 100, 40);
-        let ends = Some(vec![139; 40]);
-        check_tile(&lab, &Case { ends, ..case });
+        #[expect(clippy::single_range_in_vec_init, reason = "one span of 40 rows")]
+        let spans = vec![0..40];
+        check_tile(&lab, &Case { spans, ..case });
     }
 }
 
@@ -633,13 +661,14 @@ fn a_norm_without_a_weight() {
     let x = Random(1).normals(64, 5.0);
     let turns: Vec<f32> = [1.0, 0.0].repeat(32);
     let (q, turns, y) = (lab.floats(&x), lab.floats(&turns), lab.zeros(256));
+    let params = QueryHeadsParams { heads: 1, q_at: 0, q_stride: 64, q_weight: NO_WEIGHT, last: 0, eps: EPS };
     let kernel = lab.prepare(
         &query_heads(64),
-        &[1, 0, 64, NO_WEIGHT, 0, EPS.to_bits()],
+        &[params.into()],
         &[("q", &q), ("vectors", &turns), ("turns", &turns), ("y", &y)],
         query_heads_grid(1, 1),
     );
-    lab.run(&[kernel], [1, 0]);
+    lab.run(&[kernel], &Step::new(1, 0));
     let found = pollster::block_on(lab.read(&y)).unwrap();
     for (found, expected) in found.iter().zip(head(&x, None, None)) {
         assert!((f64::from(*found) - expected).abs() < 1e-5);

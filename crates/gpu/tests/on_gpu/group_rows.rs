@@ -1,7 +1,11 @@
 //! Rows are grouped by their experts as a plain loop would group them.
 
 use crate::common::gpu;
-use rullama_gpu::{Experts, GpuOptions, lab::Lab};
+use rullama_gpu::{
+    Experts, GpuOptions,
+    lab::{Lab, Step},
+    params::GroupRowsParams,
+};
 
 /// No expert, or no pair.
 const NONE: u32 = u32::MAX;
@@ -54,8 +58,9 @@ fn check(lab: &Lab<'_>, experts: Experts, rows: u32, tile_rows: u32, choice: Cho
     let words = Experts::words(most, tile_rows) as usize;
     let groups = lab.words(&vec![77; words + 5]);
     let buffers = [("routing", &lab.floats(&routing)), ("groups", &groups)];
-    let kernel = lab.prepare(&experts.group_rows(tile_rows), &[most], &buffers, [count, 1, 1]);
-    lab.run(&[kernel], [rows, 0]);
+    let params = GroupRowsParams { tiles: most };
+    let kernel = lab.prepare(&experts.group_rows(tile_rows), &[params.into()], &buffers, [count, 1, 1]);
+    lab.run(&[kernel], &Step::new(rows, 0));
     let found: Vec<u32> =
         pollster::block_on(lab.read(&groups)).unwrap().into_iter().map(f32::to_bits).collect();
 

@@ -5,7 +5,8 @@ use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
     Dialect, Experts, Fragment, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
-    lab::Lab,
+    lab::{Lab, Step},
+    params::LinearParams,
     weights::pack::{PACKED_FORMATS, Packing},
 };
 use safetensors::SafeTensors;
@@ -358,33 +359,34 @@ impl Case {
                 let bytes = self.packing.bytes_per_row();
                 let (words, plane_at) =
                     packed(&self.packing, &self.blocks[shard.start * bytes..shard.end * bytes]);
-                let [a, b, c] = plane_at;
-                let [d, e, f] = self.packing.plane_words;
-                let numbers = [
-                    width,
-                    outputs,
-                    self.first_row,
-                    self.weights,
-                    shard.start,
-                    shard.len(),
-                    pair,
-                    self.x_at,
-                    x_stride,
-                    0,
-                    self.y_at,
-                    y_stride,
-                    0,
-                    self.other_at,
-                    outputs,
-                ];
-                let mut params = vec![a, b, c, 0, d, e, f, 0];
-                params.extend(numbers.map(|number| number as u32));
-                params.extend([self.factor.to_bits(), cap.to_bits()]);
+                let four = |[a, b, c]: [u32; 3]| [a, b, c, 0];
+                let params = LinearParams {
+                    plane_at: four(plane_at),
+                    plane_words: four(self.packing.plane_words),
+                    width: width as u32,
+                    outputs: outputs as u32,
+                    first_row: self.first_row as u32,
+                    matrix_rows: self.weights as u32,
+                    shard_first: shard.start as u32,
+                    shard_rows: shard.len() as u32,
+                    pair: pair as u32,
+                    x_at: self.x_at as u32,
+                    x_stride: x_stride as u32,
+                    x_slot: 0,
+                    y_at: self.y_at as u32,
+                    y_stride: y_stride as u32,
+                    routing_width: 0,
+                    other_at: self.other_at as u32,
+                    other_stride: outputs as u32,
+                    factor: self.factor,
+                    cap,
+                };
                 let buffers = [("weight", &lab.words(&words)), ("x", &x), ("y", &y), ("other", &others)];
-                lab.prepare(&spec, &params, &buffers, cut.grid(self.rows as u32, outputs as u32, paired))
+                let grid = cut.grid(self.rows as u32, outputs as u32, paired);
+                lab.prepare(&spec, &[params.into()], &buffers, grid)
             })
             .collect();
-        lab.run(&kernels, [self.rows as u32, 0]);
+        lab.run(&kernels, &Step::new(self.rows as u32, 0));
         let found = pollster::block_on(lab.read(&y)).unwrap();
 
         let mut expected = vec![f64::from(untouched); found.len()];

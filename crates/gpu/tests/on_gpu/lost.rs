@@ -7,7 +7,8 @@ use rullama_gemma::Outputs;
 use rullama_gguf::Model;
 use rullama_gpu::{
     Fragment, Gpu, GpuError, GpuModel, GpuOptions, GpuState, Kernel, KernelSpec, ModelOptions, Sampling,
-    lab::Lab,
+    lab::{Lab, Step},
+    params::ElementwiseParams,
 };
 
 const PROMPT: [u32; 4] = [2, 610, 483, 716];
@@ -85,8 +86,10 @@ fn a_refused_command_is_an_error_and_no_more() {
         KernelSpec::new(Kernel::Elementwise).with(Fragment::Gelu).with(Fragment::Reduce).with(Fragment::Add);
     let spec = spec.constant("LANES", 64);
     let run = |workgroups: u32| {
-        let kernel = lab.prepare(&spec, &[2, 0, 1], &[("a", &a), ("b", &b), ("y", &y)], [workgroups, 1, 1]);
-        lab.run(&[kernel], [1, 0]);
+        let params = ElementwiseParams { width: 2, b_at: 0, b_stride: 1, constant: 0.0 };
+        let buffers = [("a", &a), ("b", &b), ("y", &y)];
+        let kernel = lab.prepare(&spec, &[params.into()], &buffers, [workgroups, 1, 1]);
+        lab.run(&[kernel], &Step::new(1, 0));
         pollster::block_on(lab.read(&y))
     };
     let error = run(1 << 20).unwrap_err();

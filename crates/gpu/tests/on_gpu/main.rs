@@ -31,3 +31,4 @@ mod residency;
 mod sample;
 mod self_test;
 mod shards;
+mod together;

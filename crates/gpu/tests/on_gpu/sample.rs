@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gpu::{
-    Dialect, Gpu, GpuOptions, Sampling,
+    Catalogue, Dialect, Gpu, GpuOptions, Sampling,
     lab::{Chosen, SampleLab},
 };
 
@@ -70,7 +70,7 @@ impl Noise {
 #[test]
 fn kernels_are_valid() {
     for vocabulary in [1, 5, 2048, 262_144, 1_000_000] {
-        for spec in SampleLab::kernels(vocabulary) {
+        for spec in Catalogue::sampling_kernels(vocabulary) {
             let source = spec.compose(Dialect::Naga);
             let module = naga::front::wgsl::parse_str(&source)
                 .unwrap_or_else(|error| panic!("{spec}: {}", error.emit_to_string(&source)));

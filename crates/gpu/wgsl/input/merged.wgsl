@@ -1,6 +1,6 @@
 // merged: x is what attention found, of which each split of the context has a part: the parts are brought together here.
 //
-// Slots        splits: splits_of, seen_from
+// Slots        splits: splits_from
 // Constants    HEADS, HEAD_WIDTH, SPLIT_KEYS, MOST_SPLITS
 
 struct Merged { window: u32 }
@@ -20,7 +20,7 @@ const_assert PIECE == CHUNKS || APART == 1u;
 // Whether all of x is staged before the first piece is asked for.
 const STAGED_AHEAD: bool = true;
 
-fn part_count() -> u32 { return splits_of(seen_from(step.position + step.rows - 1u, merged.window)); }
+fn part_count() -> u32 { return splits_from(step.rows - 1u, merged.window); }
 
 // How much of each split's sums goes into the whole. A lane has one split of one head.
 fn prepare(lane: u32, first_piece: u32, first_reader: bool) {

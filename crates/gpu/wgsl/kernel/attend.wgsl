@@ -4,7 +4,7 @@
 //              lane scores one key, then all lanes add the tile's values to what they have so far, which shrinks
 //              whenever a larger score comes. Where there are more lanes than pairs of columns, several share a pair
 //              and take turns at the keys; their sums are added up in the end.
-// Reads        q [rows, heads · 2 · pairs], keys, values [capacity, kv_heads] of heads        Writes   y, as q
+// Reads        q [rows, heads · 2 · pairs], keys, values [slots, capacity, kv_heads] of heads        Writes   y, as q
 // Slots        cache: load_key, load_value
 // Constants    LANES, PAIRS (pairs of columns that a lane may have to add up); in q8 also HEAD_WIDTH, HEAD_VECTORS
 
@@ -31,10 +31,10 @@ var<workgroup> shares: array<vec2<f32>, LANES>;
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let head = workgroup.x;
-    let position = step.position + select(workgroup.y, step.rows - 1u, params.last == 1u);
-    let seen = position + 1u;
-    var first = 0u;
-    if params.window > 0u && seen > params.window { first = seen - params.window; }
+    let row = select(workgroup.y, step.rows - 1u, params.last == 1u);
+    let seen = end_key(row, params.window);
+    let first = first_key(row, params.window);
+    let base = slot_base(row, params.capacity);
     let query_at = 2u * (workgroup.y * params.heads + head) * params.pairs;
     let row_pairs = params.kv_heads * params.pairs;
     let column = head / (params.heads / params.kv_heads) * params.pairs;
@@ -50,7 +50,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         let key = tile + lane;
         var score = NOTHING;
         if key < seen {
-            let key_at = key % params.capacity * row_pairs + column;
+            let key_at = (base + key % params.capacity) * row_pairs + column;
             score = 0.0;
             for (var pair = 0u; pair < params.pairs; pair++) {
                 score += dot(load_key(key_at + pair), vec2<f32>(q[query_at + 2u * pair], q[query_at + 2u * pair + 1u]));
@@ -69,7 +69,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             if pair < params.pairs && slice < slices {
                 var sum = sums[i] * shrink;
                 for (var k = slice; k < keys_here; k += slices) {
-                    sum += chances[k] * load_value((tile + k) % params.capacity * row_pairs + column + pair);
+                    sum += chances[k] * load_value((base + (tile + k) % params.capacity) * row_pairs + column + pair);
                 }
                 sums[i] = sum;
             }

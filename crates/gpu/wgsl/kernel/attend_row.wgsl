@@ -1,13 +1,15 @@
-// attend_row: from the raw products of one row to its attention sums, in one dispatch: norms and turns a query head and,
-// where the layer owns its cache, the new key and value, stores these, and attends. The row is the step's last.
+// attend_row: from the raw products of a row to its attention sums, in one dispatch: norms and turns a query head and,
+// where the layer owns its cache, the new key and value, stores these, and attends. Rows need not be of one conversation.
 //
-// Work split   one workgroup answers one head (x) over one share of the keys that the row sees (y), from the newest back.
+// Work split   one workgroup answers one head (x) of one row (z) over one share of the keys that it sees (y), from the newest
+//              back.
 //              A slice of PARTS lanes takes KEYS keys at a time and keeps sums of its own, which meet in the end. A lane
 //              has PIECES eights of columns, of the query, of each key and of each value. Eight eights of keys and as many
 //              of values are asked for before they are needed, the first of them while the heads are normed.
-// Reads        q with the key, v (raw, from q_at, k_at and v_at on, multiples of four), vectors (weights of norms),
-//              turns [step rows, HEAD_WIDTH / 2] as (cos, sin), keys, values [capacity, kv_heads] of heads
-// Writes       sums [splits, heads · HEAD_WIDTH], not divided; peaks [splits, heads] as (largest score, total);
+// Reads        q with the key, v (raw, from q_at, k_at and v_at on, rows q_stride floats apart, multiples of four), vectors (weights of norms),
+//              turns [step rows, HEAD_WIDTH / 2] as (cos, sin), keys, values [slots, capacity, kv_heads] of heads
+// Writes       sums [rows, MOST_SPLITS, heads · HEAD_WIDTH], not divided; peaks [rows, MOST_SPLITS, heads] as (largest
+//              score, total);
 //              a row of keys and values, at its position modulo the capacity
 // Slots        cache: Eight, key8, value8, low4, high4     kv: OWN_ROWS, own_input, store_own, with_own
 //              reduce: FOLD, fold, scores_of     turn, splits
@@ -21,7 +23,9 @@ struct Params {
     kv_heads: u32,
     window: u32,      // zero: everything before
     capacity: u32,    // rows of the cache
+    last: u32,        // one: q is the step's last row alone
     q_at: u32,        // first floats of the raw products
+    q_stride: u32,
     k_at: u32,
     v_at: u32,
     q_weight: u32,    // first floats in `vectors`, or NO_WEIGHT
@@ -62,7 +66,8 @@ var<workgroup> totals: array<f32, SLICES>;
 
 // A share of the keys, counted from its newest back.
 struct Share {
-    newest: u32,    // row of the cache
+    base: u32,      // the conversation's first row of the cache
+    newest: u32,    // row of it
     first: u32,     // zero, or one where the newest is not in the cache yet
     count: u32,
     kv_head: u32,
@@ -73,7 +78,7 @@ struct Held { a: Eight, b: Eight, c: Eight, d: Eight, e: Eight, f: Eight, g: Eig
 
 fn head_at(share: Share, key: u32) -> u32 {
     let row = share.newest + select(params.capacity, 0u, key <= share.newest) - key;
-    return (row * params.kv_heads + share.kv_head) * HEAD_VECTORS;
+    return ((share.base + row) * params.kv_heads + share.kv_head) * HEAD_VECTORS;
 }
 
 // A piece of a lane, or the last one where the head is not as wide: the query has zeros there.
@@ -171,9 +176,9 @@ fn largest(values: vec4<f32>) -> f32 { return max(max(values.x, values.y), max(v
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let row = step.rows - 1u;
-    let position = step.position + row;
-    let seen = seen_from(position, params.window);
+    let row = select(workgroup.z, step.rows - 1u, params.last == 1u);
+    let end = end_key(row, params.window);
+    let seen = end - first_key(row, params.window);
     let splits = splits_of(seen);
     let split = workgroup.y;
     // A grid may be larger than it need be.
@@ -195,7 +200,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var turn = mat2x4<f32>(vec4<f32>(1.0), vec4<f32>());
     if has_quad {
         if team == 0u {
-            let at = params.q_at / 4u + head * QUADS + quad;
+            let at = (params.q_at + workgroup.z * params.q_stride) / 4u + head * QUADS + quad;
             low = q[at];
             high = q[at + QUADS / 2u];
         } else {
@@ -215,9 +220,10 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let each = seen / splits;
     let rest = seen - each * splits;
     let later = seen - each * (split + 1u) - min(split + 1u, rest);
-    let last_row = position % params.capacity;
+    let last_row = (end - 1u) % params.capacity;
     let newest = last_row + select(params.capacity, 0u, later <= last_row) - later;
-    let share = Share(newest, select(0u, 1u, here), each + select(0u, 1u, split < rest), kv_head);
+    let base = slot_base(row, params.capacity);
+    let share = Share(base, newest, select(0u, 1u, here), each + select(0u, 1u, split < rest), kv_head);
     let slice = lane / PARTS;
     let part = lane % PARTS;
     var held_keys = load_keys(share, 0u, slice, part);
@@ -341,7 +347,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     workgroupBarrier();
     var most_of_all = NOTHING;
     for (var i = 0u; i < SLICES; i += 4u) { most_of_all = max(most_of_all, largest(four_mosts(i))); }
-    let sums_at = (split * params.heads + head) * QUADS;
+    let place = (workgroup.z * MOST_SPLITS + split) * params.heads + head;
+    let sums_at = place * QUADS;
     write_piece(0u, most_of_all, sums_at, lane);
     if PIECES > 1u {
         workgroupBarrier();
@@ -366,6 +373,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             let four = vec4<f32>(totals[i], totals[i + 1u], totals[i + 2u], totals[i + 3u]);
             all += dot(slice_weights(i, most_of_all), four);
         }
-        peaks[split * params.heads + head] = vec2<f32>(most_of_all, all);
+        peaks[place] = vec2<f32>(most_of_all, all);
     }
 }

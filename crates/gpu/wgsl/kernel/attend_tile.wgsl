@@ -1,13 +1,13 @@
-// attend_tile: softmax attention of a step's rows over the cache, with a scale of one.
+// attend_tile: softmax attention of a step's rows, all of one conversation, over the cache, with a scale of one.
 //
 // Work split   one workgroup answers PAIRS pairs of a row and a head (x) that share one kv head (y). It walks along what
 //              its rows see in tiles of KEYS keys. Scores: queries and keys pass through workgroup memory, CHUNK columns
 //              at a time, and a lane scores four pairs (a bunch) with two keys. Values: a lane has eight columns of one
 //              bunch or two, and reads each value from the cache, since neighbours read the same. Tiles that no row
 //              sees are not visited; the workgroups with most to see start first.
-// Reads        q [rows, heads · HEAD_WIDTH], normed and turned; keys, values [capacity, kv_heads] of heads
+// Reads        q [rows, heads · HEAD_WIDTH], normed and turned; keys, values [slots, capacity, kv_heads] of heads
 // Writes       y, as q
-// Slots        cache: Eight, key8, value8, low4, high4     ahead: end_of, end_of_rows
+// Slots        cache: Eight, key8, value8, low4, high4
 // Constants    HEAD_WIDTH, HEAD_VECTORS (of a head in the cache)
 
 struct Params {
@@ -58,7 +58,8 @@ const_assert CHANCES_AT + BUNCHES * KEYS <= (PAIRS + KEYS) * STRIDE;
 // A key's head in the cache: `first` is the row of the tile's first key.
 fn head_at(first: u32, key: u32, kv_head: u32) -> u32 {
     let row = first + key;
-    return (select(row, row - params.capacity, row >= params.capacity) * params.kv_heads + kv_head) * HEAD_VECTORS;
+    let cache_row = slot_base(0u, params.capacity) + select(row, row - params.capacity, row >= params.capacity);
+    return (cache_row * params.kv_heads + kv_head) * HEAD_VECTORS;
 }
 
 // What a lane brings of a chunk's keys.
@@ -100,8 +101,9 @@ fn main(
     if first_pair >= pairs { return; }
     let first_row = first_pair / served;
     let last_row = (min(first_pair + PAIRS, pairs) - 1u) / served;
-    let begin = first_seen(step.position + skipped + first_row);
-    let end = end_of_rows(skipped + first_row, skipped + last_row);
+    // Neither the first nor the last key that a row sees comes before that of an earlier row.
+    let begin = first_key(skipped + first_row, params.window);
+    let end = end_key(skipped + last_row, params.window);
 
     // Where the query is that this lane brings.
     let brought = first_pair + lane / CHUNK;
@@ -117,8 +119,8 @@ fn main(
         let pair = first_pair + i * BUNCHES + bunch;
         if pair < pairs {
             let row = skipped + pair / served;
-            from_position[i] = first_seen(step.position + row);
-            to_position[i] = end_of(row);
+            from_position[i] = first_key(row, params.window);
+            to_position[i] = end_key(row, params.window);
         }
     }
 
@@ -242,9 +244,4 @@ fn main(
             }
         }
     }
-}
-
-// The first position that a row at `position` sees.
-fn first_seen(position: u32) -> u32 {
-    return select(0u, position + 1u - params.window, params.window > 0u && position >= params.window);
 }

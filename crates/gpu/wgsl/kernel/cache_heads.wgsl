@@ -3,7 +3,7 @@
 // Work split   one workgroup has one kv head (x) of one row (y), a team for its key and one for its value.
 // Reads        k, v (raw, from k_at and v_at on, rows k_stride and v_stride floats apart, all multiples of four),
 //              vectors (weights of norms), turns [step rows, HEAD_WIDTH / 2] as (cos, sin)
-// Writes       keys, values [capacity, kv_heads] of heads, each row at its position modulo the capacity
+// Writes       keys, values [slots, capacity, kv_heads] of heads, each row at its position modulo the capacity
 // Slots        cache: Eight (of reading), prepare, packed     team
 // Constants    LANES, TEAM (half of LANES), HEAD_WIDTH, HEAD_VECTORS (of a head in the cache)
 
@@ -73,7 +73,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     }
     workgroupBarrier();
     prepare(lane);
-    let cache_row = (step.position + workgroup.y) % params.capacity;
+    let cache_row = slot_base(workgroup.y, params.capacity) + step.row[workgroup.y].position % params.capacity;
     let cache_at = (cache_row * params.kv_heads + workgroup.x) * HEAD_VECTORS;
     for (var vector = lane; vector < HEAD_VECTORS; vector += LANES) {
         keys[cache_at + vector] = packed(0u, vector);

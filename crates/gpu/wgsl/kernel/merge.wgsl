@@ -1,13 +1,17 @@
 // merge: brings the sums of all splits of attend_row together.
 //
-// Work split   one workgroup merges LANES / SLICES quads of columns (x) of one head (y). A lane weighs one split; then
+// Work split   one workgroup merges LANES / SLICES quads of columns (x) of one head (y) of one row (z). A lane weighs one split; then
 //              SLICES lanes have up to eight splits each of a quad, which they ask for before they know the weights.
-// Reads        sums [splits, heads · HEAD_WIDTH], peaks [splits, heads] as (largest score, total)
-// Writes       y [heads · HEAD_WIDTH]
+// Reads        sums [rows, MOST_SPLITS, heads · HEAD_WIDTH], peaks [rows, MOST_SPLITS, heads] as (largest score, total)
+// Writes       y [rows, heads · HEAD_WIDTH]
 // Slots        splits     reduce: workgroup_sum, workgroup_max
 // Constants    LANES, SLICES, HEAD_WIDTH, SPLIT_KEYS, MOST_SPLITS
 
-struct Params { heads: u32, window: u32 }
+struct Params {
+    heads: u32,
+    window: u32,
+    last: u32,    // one: of the step's last row alone
+}
 
 @group(1) @binding(0) var<uniform> params: Params;
 @group(1) @binding(1) var<storage, read> sums: array<vec4<f32>>;
@@ -25,7 +29,9 @@ var<workgroup> weights: array<f32, LANES>;
 var<workgroup> shares: array<vec4<f32>, LANES>;
 
 // Four columns of a split, or something else where there is none: its weight is zero.
-fn sum_of(split: u32, splits: u32, quad: u32) -> vec4<f32> { return sums[min(split, splits - 1u) * params.heads * QUADS + quad]; }
+fn sum_of(row: u32, split: u32, splits: u32, quad: u32) -> vec4<f32> {
+    return sums[(row * MOST_SPLITS + min(split, splits - 1u)) * params.heads * QUADS + quad];
+}
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -33,11 +39,12 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let column = workgroup.x * HERE + lane % HERE;
     let quad = head * QUADS + min(column, QUADS - 1u);
     let slice = lane / HERE;
-    let splits = splits_of(seen_from(step.position + step.rows - 1u, params.window));
+    let row = workgroup.z;
+    let splits = splits_from(select(row, step.rows - 1u, params.last == 1u), params.window);
 
     var peak = vec2<f32>(-3.0e38, 0.0);
-    if lane < splits { peak = peaks[lane * params.heads + head]; }
-    let s0 = sum_of(slice, splits, quad);
+    if lane < splits { peak = peaks[(row * MOST_SPLITS + lane) * params.heads + head]; }
+    let s0 = sum_of(row, slice, splits, quad);
     var s1 = vec4<f32>();
     var s2 = vec4<f32>();
     var s3 = vec4<f32>();
@@ -46,15 +53,15 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var s6 = vec4<f32>();
     var s7 = vec4<f32>();
     if splits > SLICES {
-        s1 = sum_of(slice + SLICES, splits, quad);
-        s2 = sum_of(slice + 2u * SLICES, splits, quad);
-        s3 = sum_of(slice + 3u * SLICES, splits, quad);
+        s1 = sum_of(row, slice + SLICES, splits, quad);
+        s2 = sum_of(row, slice + 2u * SLICES, splits, quad);
+        s3 = sum_of(row, slice + 3u * SLICES, splits, quad);
     }
     if splits > 4u * SLICES {
-        s4 = sum_of(slice + 4u * SLICES, splits, quad);
-        s5 = sum_of(slice + 5u * SLICES, splits, quad);
-        s6 = sum_of(slice + 6u * SLICES, splits, quad);
-        s7 = sum_of(slice + 7u * SLICES, splits, quad);
+        s4 = sum_of(row, slice + 4u * SLICES, splits, quad);
+        s5 = sum_of(row, slice + 5u * SLICES, splits, quad);
+        s6 = sum_of(row, slice + 6u * SLICES, splits, quad);
+        s7 = sum_of(row, slice + 7u * SLICES, splits, quad);
     }
 
     let most = workgroup_max(peak.x, lane);
@@ -72,6 +79,6 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
         let first = (shares[lane] + shares[lane + HERE]) + (shares[lane + 2u * HERE] + shares[lane + 3u * HERE]);
         let second = (shares[lane + 4u * HERE] + shares[lane + 5u * HERE])
             + (shares[lane + 6u * HERE] + shares[lane + 7u * HERE]);
-        y[quad] = (first + second) / total;
+        y[row * params.heads * QUADS + quad] = (first + second) / total;
     }
 }

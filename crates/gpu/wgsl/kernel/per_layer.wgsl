@@ -1,7 +1,7 @@
 // per_layer: the embeddings that a token brings for every layer: (rms_norm(projected · before) + row · scale) · by.
 //
 // Work split   one workgroup computes one layer's group of columns (x) of one row (y); lanes take four values at a time.
-// Reads        projected [rows, groups · group], tokens [rows], weight (the table) as packed planes, vectors
+// Reads        projected [rows, groups · group], tokens, weight (the table) as packed planes, vectors
 // Writes       y, as projected
 // Slots        format: GROUP, group_scale, group_quants     reduce: workgroup_sum     entry
 // Constants    LANES
@@ -28,7 +28,8 @@ struct Params {
 fn kernel(workgroup: vec3<u32>, lane: u32) {
     let fours = params.group / 4u;
     let at = (workgroup.y * params.groups + workgroup.x) * fours;
-    let token = tokens[workgroup.y];
+    let row = workgroup.y;
+    let token = tokens[step.row[row].token];
     var squares = 0.0;
     for (var four = lane; four < fours; four += LANES) {
         let value = projected[at + four] * params.before;
@@ -39,9 +40,9 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
     for (var four = lane; four < fours; four += LANES) {
         let word = workgroup.x * fours + four;
         let scale = group_scale(token, word / words_in_group);
-        var row = scale.x * group_quants(token, word / words_in_group, word % words_in_group);
-        if HAS_OFFSET { row += vec4<f32>(scale.y); }
+        var table_row = scale.x * group_quants(token, word / words_in_group, word % words_in_group);
+        if HAS_OFFSET { table_row += vec4<f32>(scale.y); }
         let norm_weight = vectors[params.norm_at / 4u + four];
-        y[at + four] = (projected[at + four] * norm * norm_weight + row * params.scale) * params.by;
+        y[at + four] = (projected[at + four] * norm * norm_weight + table_row * params.scale) * params.by;
     }
 }

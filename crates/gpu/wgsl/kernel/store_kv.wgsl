@@ -1,7 +1,7 @@
 // store_kv: appends the step's keys and values to a cache.
 //
 // Work split   one invocation stores UNIT columns (x) of one row (y).
-// Reads        k, v [rows, units · UNIT]        Writes   keys, values [capacity, units] of units
+// Reads        k, v [rows, units · UNIT]        Writes   keys, values [slots, capacity, units] of units
 // Slots        cache: store_key, store_value
 // Constants    LANES, UNIT (columns that are stored together); in q8 also HEAD_VECTORS
 
@@ -18,7 +18,9 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let unit = workgroup.x * LANES + lane;
     if unit >= params.units { return; }
     let source = UNIT * (workgroup.y * params.units + unit);
-    let target_unit = (step.position + workgroup.y) % params.capacity * params.units + unit;
+    let row = workgroup.y;
+    let cache_row = slot_base(row, params.capacity) + step.row[row].position % params.capacity;
+    let target_unit = cache_row * params.units + unit;
     store_key(source, target_unit);
     store_value(source, target_unit);
 }

@@ -11,10 +11,11 @@
 @group(1) @binding(11) var<storage, read> seen: array<vec2<u32>>;     // how often, and the slot it was last seen in
 
 fn adjust(first: u32, lane: u32) {
+    let row = first_logit();
     for (var at = lane; at < params.biases; at += LANES) {
         let id = bias[at].x;
         // Ids below the first wrap around.
-        if id - first < RANGE { logits[id] = biased(logits[id], bias[at].y); }
+        if id - first < RANGE { logits[row + id] = biased(logits[row + id], bias[at].y); }
     }
     storageBarrier();
     let slots = min(state.length, params.window);
@@ -22,7 +23,7 @@ fn adjust(first: u32, lane: u32) {
         let id = recent[slot];
         if id - first < RANGE && id < params.vocabulary {
             // Of the slots of a token one speaks for all.
-            if seen[id].y == slot { logits[id] = penalised(logits[id], seen[id].x); }
+            if seen[id].y == slot { logits[row + id] = penalised(logits[row + id], seen[id].x); }
         }
     }
     storageBarrier();

@@ -49,7 +49,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     for (var i = 0u; i < EACH; i++) {
         weights[i] = NOTHING;
         if first + i < params.vocabulary {
-            let key = key_of(logits[first + i]);
+            let key = key_of(logits[first_logit() + first + i]);
             if passes_min_p(key, top) { weights[i] = weight(key, top, params.temperature); }
         }
         own = long_add(own, weights[i]);

@@ -36,12 +36,12 @@ fn finish(token: u32, largest: u32) {
     if largest == NOT_FINITE || largest <= IMPOSSIBLE {
         state.token = 0u;
         state.status = select(2u, 1u, largest == NOT_FINITE);
-        tokens[0] = 0u;
+        tokens[params.slot] = 0u;
         return;
     }
     state.token = token;
     state.status = 0u;
-    tokens[0] = token;
+    tokens[params.slot] = token;
     var random = state.random;
     _ = next_word(&random);
     _ = next_word(&random);

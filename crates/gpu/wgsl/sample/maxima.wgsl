@@ -19,7 +19,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var best = NOTHING;
     for (var start = first + lane; start < first + RANGE; start += AHEAD * LANES) {
         var bits: array<u32, AHEAD>;
-        for (var i = 0u; i < AHEAD; i++) { bits[i] = logits[min(start + i * LANES, params.vocabulary - 1u)]; }
+        for (var i = 0u; i < AHEAD; i++) { bits[i] = logits[first_logit() + min(start + i * LANES, params.vocabulary - 1u)]; }
         for (var i = 0u; i < AHEAD; i++) {
             let id = start + i * LANES;
             let rank = rank_of(bits[i], id);

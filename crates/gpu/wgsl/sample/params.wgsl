@@ -14,6 +14,7 @@ struct Params {
     frequency: f32,
     presence: f32,
     window: u32,          // how many of the latest tokens are penalised
+    slot: u32,            // the conversation's
 }
 
 struct State {
@@ -28,3 +29,6 @@ const TOP_P: u32 = 1u;
 const MIN_P: u32 = 2u;
 
 @group(1) @binding(0) var<uniform> params: Params;
+
+// Where the logits of the row begin that the token is chosen from.
+fn first_logit() -> u32 { return step.chosen_rows[params.slot / 4u][params.slot % 4u] * params.vocabulary; }

@@ -15,7 +15,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     for (var at = lane; at < CAPACITY; at += LANES) {
         // What is no token comes after all tokens.
         candidates[at] = NOTHING;
-        if first + at < params.vocabulary { candidates[at] = rank_of(logits[first + at], first + at); }
+        if first + at < params.vocabulary { candidates[at] = rank_of(logits[first_logit() + first + at], first + at); }
     }
     sort(CAPACITY, lane);
     for (var at = lane; at < CAPACITY; at += LANES) { order[first + at] = candidates[at]; }

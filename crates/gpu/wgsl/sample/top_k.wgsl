@@ -141,7 +141,7 @@ fn gather(length: u32, enough: vec2<u32>, lane: u32) {
             if at < length {
                 let group = groups[at / DEPTH];
                 let id = group / LANES * (LANES * DEPTH) + at % DEPTH * LANES + group % LANES;
-                if id < params.vocabulary { ranks[i] = rank_of(logits[id], id); }
+                if id < params.vocabulary { ranks[i] = rank_of(logits[first_logit() + id], id); }
             }
         }
         for (var i = 0u; i < AHEAD; i++) {

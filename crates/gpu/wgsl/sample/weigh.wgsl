@@ -29,7 +29,7 @@ fn main(
     for (var at = lane; at < BLOCK; at += LANES) {
         let id = workgroup.x * BLOCK + at;
         if id < params.vocabulary {
-            let key = key_of(logits[id]);
+            let key = key_of(logits[first_logit() + id]);
             if passes_min_p(key, top) { own = long_add(own, weight(key, top, params.temperature)); }
         }
     }

@@ -4,4 +4,6 @@
 
 mod common;
 mod goldens;
+mod inputs;
 mod steps;
+mod together;

@@ -4,7 +4,7 @@ use crate::common::{Loaded, argmax};
 use rullama_gemma::Outputs;
 use rullama_gguf::{Format, Writer};
 use rullama_graph::{Builder, CacheInfo, Graph, WeightInfo};
-use rullama_reference::{CacheFormat, Caches, Matrix, ReferenceError, Row, Step, Watch, run};
+use rullama_reference::{CacheFormat, Caches, Matrix, ReferenceError, Row, Sequence, Step, Watch, run};
 
 const MODELS: [&str; 4] = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
 
@@ -93,7 +93,10 @@ fn a_soft_row_that_is_an_embedding_acts_like_its_token() {
     let row: Vec<f32> =
         table[700 * width..][..width].iter().map(|value| value * (width as f32).sqrt()).collect();
     let expected = step(&model, &graph, &mut model.caches(CacheFormat::F32), &[2, 700, 701]);
-    let soft = Step { rows: vec![Row::Token(2), Row::Soft(&row), Row::Token(701)], spans: Vec::new() };
+    let soft = Step::sequence(Sequence {
+        rows: vec![Row::Token(2), Row::Soft(&row), Row::Token(701)],
+        spans: Vec::new(),
+    });
     let mut caches = model.caches(CacheFormat::F32);
     assert!(
         pollster::block_on(run(&graph, &model.weights, &mut caches, &soft, &mut ())).unwrap() == expected
@@ -116,10 +119,10 @@ fn bad_steps_are_refused_and_leave_the_caches_alone() {
         refuse(Step::tokens(&[5, 2048])),
         ReferenceError::UnknownToken { id: 2048, vocabulary: 2048 }
     ));
-    let short = Step { rows: vec![Row::Soft(&[1.0; 3])], spans: Vec::new() };
+    let short = Step::sequence(Sequence { rows: vec![Row::Soft(&[1.0; 3])], spans: Vec::new() });
     assert!(matches!(refuse(short), ReferenceError::SoftWidth { found: 3, expected: 128 }));
     let bad = [f32::NAN; 128];
-    let bad = Step { rows: vec![Row::Soft(&bad)], spans: Vec::new() };
+    let bad = Step::sequence(Sequence { rows: vec![Row::Soft(&bad)], spans: Vec::new() });
     assert!(matches!(refuse(bad), ReferenceError::NotFinite { value, tokens: 3 } if value == "embed_scaled"));
 }
 

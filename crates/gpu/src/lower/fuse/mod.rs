@@ -16,26 +16,27 @@ mod products;
 
 use std::collections::{HashMap, HashSet};
 
-use rullama_graph::{Graph, Node, Op, Rows, Value, Weight};
+use rullama_graph::{Graph, Node, Op, Value, Weight};
 
 use super::{
+    StepShape,
+    consumers::Consumers,
     stage::{Attention, Epilogue, Norm, PerLayer, Stage, Sum},
-    users::Users,
 };
 use crate::{CacheFormat, weights::Manifest};
 
 /// The fast products read weights in chunks of this many values.
 const CHUNK: u32 = 32;
 
-/// The stages of a graph in a step of one row, or of many.
+/// The stages of a graph in steps of one shape.
 pub(crate) fn fuse(
     graph: &Graph,
     manifest: &Manifest,
     cache: CacheFormat,
-    one_row: bool,
+    shape: StepShape,
     widest_made: u32,
 ) -> Vec<Stage> {
-    let mut fuser = Fuser::new(graph, manifest, one_row, widest_made);
+    let mut fuser = Fuser::new(graph, manifest, shape, widest_made);
     fuser.find_per_layer();
     fuser.find_attention(cache);
     fuser.find_epilogues();
@@ -44,7 +45,9 @@ pub(crate) fn fuse(
             fuser.node(index);
         }
     }
-    fuser.force(graph.output());
+    for (_, output) in graph.outputs() {
+        fuser.force(*output);
+    }
     fuser.stages
 }
 
@@ -59,12 +62,12 @@ struct DeferredNorm {
 struct Fuser<'a> {
     graph: &'a Graph,
     manifest: &'a Manifest,
-    one_row: bool,
+    shape: StepShape,
     /// The widest value that a product can make on the way.
     widest_made: u32,
-    /// See [`Users`].
+    /// See [`Consumers`].
     source: Vec<Value>,
-    users: Vec<Vec<usize>>,
+    consumers: Vec<Vec<usize>>,
     /// Operations that a stage covers which another one stands for.
     absorbed: Vec<bool>,
     /// Stages that stand at the operation which ends their pattern.
@@ -80,17 +83,17 @@ struct Fuser<'a> {
 }
 
 impl<'a> Fuser<'a> {
-    fn new(graph: &'a Graph, manifest: &'a Manifest, one_row: bool, widest_made: u32) -> Self {
-        let Users { source, users } = Users::new(graph, one_row);
+    fn new(graph: &'a Graph, manifest: &'a Manifest, shape: StepShape, widest_made: u32) -> Self {
+        let Consumers { source, consumers } = Consumers::new(graph, shape.decodes);
         let absorbed =
-            graph.nodes().iter().map(|node| one_row && matches!(node.op, Op::LastRow { .. })).collect();
+            graph.nodes().iter().map(|node| shape.decodes && matches!(node.op, Op::LastRow { .. })).collect();
         Self {
             graph,
             manifest,
-            one_row,
+            shape,
             widest_made,
             source,
-            users,
+            consumers,
             absorbed,
             attention: HashMap::new(),
             raw_heads: HashSet::new(),
@@ -113,7 +116,7 @@ impl<'a> Fuser<'a> {
 
     /// Whether one operation alone reads a value.
     fn single(&self, value: Value) -> bool {
-        self.users[self.source(value).index()].len() == 1
+        self.consumers[self.source(value).index()].len() == 1
     }
 
     fn absorb(&mut self, values: &[Value]) {
@@ -125,7 +128,7 @@ impl<'a> Fuser<'a> {
 
     /// Whether a product can make this value on the way: one row, and not too wide.
     fn can_be_made(&self, node: &Node) -> bool {
-        (self.one_row || node.shape.rows == Rows::Last) && node.shape.width <= self.widest_made
+        self.shape.count(node.shape.rows) == 1 && node.shape.width <= self.widest_made
     }
 
     /// Whether the fast products can read a weight.

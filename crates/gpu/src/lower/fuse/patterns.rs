@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rullama_graph::{Op, Rope, Value, Weight};
+use rullama_graph::{Attended, Op, Rope, Value, Weight};
 
 use super::{CHUNK, Fuser};
 use crate::{
@@ -40,7 +40,9 @@ impl Fuser<'_> {
                 Op::StoreKv { k, v, cache } => {
                     stores.insert(cache, (index, k, v));
                 }
-                Op::Attend { q, cache, shape } if format.fits(shape.head_width) => {
+                Op::Attend { q, to: Attended::Cache { cache, .. }, shape }
+                    if format.fits(shape.head_width) =>
+                {
                     // A store that no earlier layer has taken belongs to this one.
                     let store = stores.remove(&cache);
                     let Some((raw_q, rope)) = self.turned_heads(q) else { continue };

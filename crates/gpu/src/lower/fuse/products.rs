@@ -3,7 +3,7 @@
 use rullama_graph::{Node, Op, Rows, Value, Weight};
 
 use super::{CHUNK, DeferredNorm, Fuser};
-use crate::lower::stage::{Beside, Epilogue, From, Input, Linear, Stage};
+use crate::lower::stage::{Beside, Epilogue, Input, InputSource, Linear, Stage};
 
 impl Fuser<'_> {
     /// Whether a norm is read by fast products alone, directly or through a factor.
@@ -16,10 +16,10 @@ impl Fuser<'_> {
             });
             weight.is_some_and(|weight| self.is_fast(weight))
         };
-        let users = &self.users[value.index()];
-        users.iter().all(|index| match nodes.get(*index).map(|node| node.op) {
+        let consumers = &self.consumers[value.index()];
+        consumers.iter().all(|index| match nodes.get(*index).map(|node| node.op) {
             Some(Op::Scale { .. }) => {
-                users.len() == 1 && self.users[*index].iter().all(product) && !self.absorbed[*index]
+                consumers.len() == 1 && self.consumers[*index].iter().all(product) && !self.absorbed[*index]
             }
             _ => product(index),
         })
@@ -27,7 +27,7 @@ impl Fuser<'_> {
 
     /// Whether a norm's one reader adds it to something that is no such norm itself, or comes second.
     pub(super) fn is_branch(&self, value: Value) -> bool {
-        let [user] = self.users[value.index()][..] else { return false };
+        let [user] = self.consumers[value.index()][..] else { return false };
         let Some(Node { op: Op::Add { a, b }, shape, .. }) = self.graph.nodes().get(user) else {
             return false;
         };
@@ -41,12 +41,12 @@ impl Fuser<'_> {
     pub(super) fn siblings(&mut self, x: Value, rows: Rows) {
         let x = self.source(x);
         let mut products: Vec<(Weight, Value)> = Vec::new();
-        for &index in &self.users[x.index()] {
+        for &index in &self.consumers[x.index()] {
             let Some(node) = self.graph.nodes().get(index) else { continue };
             match node.op {
                 Op::Linear { weight, .. }
                     if !self.absorbed[index]
-                        && (self.one_row || node.shape.rows == rows)
+                        && (self.shape.decodes || node.shape.rows == rows)
                         && self.is_fast(weight) =>
                 {
                     products.push((weight, self.graph.produced(index)));
@@ -80,7 +80,7 @@ impl Fuser<'_> {
             let linear = Linear { input, outputs, routing: None, epilogue: Epilogue::Store, rows, beside };
             self.stages.push(Stage::Linear(linear));
             // The first keeps the sum for all.
-            if let Input::Made { keep, .. } = &mut input {
+            if let Input::Prologue { keep, .. } = &mut input {
                 *keep = None;
             }
         }
@@ -91,7 +91,7 @@ impl Fuser<'_> {
     fn stackable(&self, (weight, value): (Weight, Value), (next, next_value): (Weight, Value)) -> bool {
         let heads = |value: Value| {
             self.raw_heads.contains(&value)
-                && self.users[value.index()].iter().all(|&user| self.absorbed[user])
+                && self.consumers[value.index()].iter().all(|&user| self.absorbed[user])
         };
         self.manifest.follows(self.graph, weight, next) && heads(value) && heads(next_value)
     }
@@ -125,15 +125,15 @@ impl Fuser<'_> {
             return match self.sums.get(&of) {
                 Some(&sum) => {
                     let keep = (!self.single(of)).then_some(of);
-                    Input::Made { from: From::Sum(sum), keep, norm, factor }
+                    Input::Prologue { source: InputSource::Sum(sum), keep, norm, factor }
                 }
-                None => Input::Made { from: From::Value(of), keep: None, norm, factor },
+                None => Input::Prologue { source: InputSource::Value(of), keep: None, norm, factor },
             };
         }
         match self.sums.get(&x) {
             Some(&sum) if self.can_be_made(self.graph.value(x)) => {
                 let keep = (!self.single(x)).then_some(x);
-                Input::Made { from: From::Sum(sum), keep, norm: None, factor: 1.0 }
+                Input::Prologue { source: InputSource::Sum(sum), keep, norm: None, factor: 1.0 }
             }
             _ => {
                 self.force(x);

@@ -2,7 +2,7 @@
 
 use rullama_gguf::Format;
 use rullama_gpu::CacheFormat;
-use rullama_graph::{AttendShape, Cache, CacheInfo, Mask, Rope, Tensor};
+use rullama_graph::{AttendShape, CacheInfo, Mask, Rope, Tensor};
 
 use super::case::{Case, Gpus, Maker};
 
@@ -37,16 +37,16 @@ impl Layer {
         Rope { pairs: self.head_width / 4, ..Rope::new(self.head_width, 1e4) }
     }
 
-    /// From a normed input to what is added to the stream; the cache is a donor's, or its own.
+    /// From a normed input to what is added to the stream; what is attended to is a donor's, or its own.
     pub(crate) fn forward<'g>(
         &self,
         make: &'g Maker,
         x: Tensor<'g>,
-        donor: Option<Cache>,
-    ) -> (Tensor<'g>, Cache) {
+        donor: Option<Tensor<'g>>,
+    ) -> (Tensor<'g>, Tensor<'g>) {
         let Self { heads, kv_heads, head_width, window, formats, .. } = *self;
         let width = x.width();
-        let cache = donor.unwrap_or_else(|| {
+        let stored = donor.unwrap_or_else(|| {
             let cache = make.builder.cache(CacheInfo { layer: 0, kv_heads, head_width, window });
             let k = x.linear(make.matrix(formats[1], width, kv_heads * head_width));
             let v = match self.keys_are_values {
@@ -54,14 +54,13 @@ impl Layer {
                 false => x.linear(make.matrix(formats[2], width, kv_heads * head_width)),
             };
             let k = k.rms_norm(make.vector(head_width), EPS).rope(self.rope());
-            k.store_kv(v.rms_norm_unweighted(head_width, EPS), cache);
-            cache
+            k.store_kv(v.rms_norm_unweighted(head_width, EPS), cache)
         });
         let x = if self.last { x.last_row() } else { x };
         let q = x.linear(make.matrix(formats[0], width, heads * head_width));
         let q = q.rms_norm(make.vector(head_width), EPS).rope(self.rope());
-        let out = q.attend(cache, self.shape()).linear(make.matrix(formats[3], heads * head_width, width));
-        (out, cache)
+        let out = q.attend(stored, self.shape()).linear(make.matrix(formats[3], heads * head_width, width));
+        (out, stored)
     }
 }
 
@@ -176,9 +175,9 @@ fn heads_of_other_kinds() {
                 [q, k].map(|heads| if kind == 1 { heads } else { heads.rms_norm(make.vector(32), EPS) });
             let k = k.rope(if kind == 0 { Rope { base: 1e3, ..rope } } else { rope });
             let q = if kind == 2 { q } else { q.rope(rope) };
-            k.store_kv(v.rms_norm_unweighted(if kind == 3 { 16 } else { 32 }, EPS), cache);
+            let stored = k.store_kv(v.rms_norm_unweighted(if kind == 3 { 16 } else { 32 }, EPS), cache);
             let shape = AttendShape { heads: 2, kv_heads: 1, head_width: 32, mask: Mask::sliding(20) };
-            q.attend(cache, shape)
+            q.attend(stored, shape)
         })
         .steps(&STEPS)
         .within(1e-4)
@@ -196,9 +195,9 @@ fn norms_that_differ() {
         let [q, k, v] = [64, 32, 32].map(|rows| x.linear(make.matrix(Format::Q8_0, 64, rows)));
         let rope = Rope::new(32, 1e4);
         let k = k.rms_norm(make.vector(32), 0.3).rope(rope);
-        k.store_kv(v.rms_norm_unweighted(32, 0.5), cache);
+        let stored = k.store_kv(v.rms_norm_unweighted(32, 0.5), cache);
         let shape = AttendShape { heads: 2, kv_heads: 1, head_width: 32, mask: Mask::GLOBAL };
-        q.rms_norm(make.vector(32), EPS).rope(rope).attend(cache, shape)
+        q.rms_norm(make.vector(32), EPS).rope(rope).attend(stored, shape)
     })
     .steps(&STEPS)
     .within(1e-4)
