@@ -354,7 +354,8 @@ export class ChatController {
         }
       }
       const { usage, timings, finishReason } = await reply.result();
-      message.speed = sum(before, { ...usage, promptMs: (first ?? asked) - asked, generateMs: timings.generateMs });
+      // A reply without text has no delta: its only token ended it.
+      message.speed = sum(before, { ...usage, promptMs: (first ?? performance.now()) - asked, generateMs: timings.generateMs });
       if (finishReason === "length") {
         message.cut = true;
       }

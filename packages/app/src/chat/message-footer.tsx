@@ -53,7 +53,10 @@ function Versions({ id, place: { index, count, ids } }: { id: string; place: Pla
   );
 }
 
-function facts({ role, state, speed, cut, model }: ChatMessage): string {
+/** Tokens that a reply needs before its speed means anything: a clock in a browser is coarse, and the first tokens come in one go. */
+const MEASURABLE = 5;
+
+export function facts({ role, state, speed, cut, model }: ChatMessage): string {
   if (role === "user") {
     return "";
   }
@@ -68,8 +71,11 @@ function facts({ role, state, speed, cut, model }: ChatMessage): string {
     words.push(model);
   }
   if (speed && speed.generatedTokens > 0) {
-    const rate = (Math.max(1, speed.generatedTokens - 1) / speed.generateMs) * 1000;
-    words.push(plural(speed.generatedTokens, "token"), tokensPerSecond(rate), `Time to first token ${duration(speed.promptMs)}`);
+    words.push(plural(speed.generatedTokens, "token"));
+    if (speed.generatedTokens >= MEASURABLE) {
+      words.push(tokensPerSecond(((speed.generatedTokens - 1) / speed.generateMs) * 1000));
+    }
+    words.push(`Time to first token ${duration(speed.promptMs)}`);
   }
   return words.join(" · ");
 }

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { isWithin, RANGES } from "../../../npm/src/ranges";
+import { facts } from "../../src/chat/message-footer";
+import type { ChatMessage } from "../../src/chat/tree";
 import { depths, summarise, ticks } from "../../src/device/statistics";
 import { stageFacts, type Stage, type StageName } from "../../src/model/stages";
 import { outdated, route } from "../../src/offline/routes";
@@ -46,6 +48,22 @@ describe("numbers for people", () => {
       "July 2026",
     ]);
   });
+});
+
+test("an answer tells its model and its speed; a few tokens have none", () => {
+  const answer = (generatedTokens: number): ChatMessage => ({
+    id: "a",
+    parent: null,
+    role: "assistant",
+    content: "",
+    createdAt: 0,
+    state: "complete",
+    model: "gemma4:e2b",
+    speed: { promptTokens: 9, reusedTokens: 0, generatedTokens, promptMs: 120, generateMs: 500 },
+  });
+  expect(facts(answer(11))).toBe("gemma4:e2b · 11 tokens · 20.0 tokens/s · Time to first token 120 ms");
+  expect(facts(answer(1))).toBe("gemma4:e2b · 1 token · Time to first token 120 ms");
+  expect(facts({ ...answer(11), state: "stopped", cut: true, speed: undefined })).toBe("Stopped · Cut off at the limit · gemma4:e2b");
 });
 
 describe("the speed of a download", () => {
