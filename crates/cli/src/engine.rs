@@ -8,7 +8,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rullama_engine::{CacheFormat, Engine, GenerateOptions, LoadOptions, Session};
+use rullama_engine::{CacheFormat, Engine, FinishReason, GenerateOptions, LoadOptions, Session, Usage};
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, Residency};
 use serde_json::{Map, Value, json};
 
@@ -202,6 +202,19 @@ fn given(arguments: &SamplingArguments) -> Map<String, Value> {
     match values {
         Value::Object(values) => values,
         _ => Map::new(),
+    }
+}
+
+/// Says on standard error that a reply ended at a limit and not by itself.
+pub(crate) fn note_if_cut(reason: Option<FinishReason>, usage: &Usage, limit: Option<u32>) {
+    if reason != Some(FinishReason::Length) {
+        return;
+    }
+    let tokens = usage.generated_tokens;
+    if limit.is_some_and(|limit| tokens >= limit as usize) {
+        output::note(format_args!("note: stopped after {tokens} tokens (--max-tokens)"));
+    } else {
+        output::note("note: stopped because the context is full; --context sets a larger one");
     }
 }
 

@@ -298,6 +298,10 @@ fn source_hint(error: &SourceError) -> Option<String> {
         SourceError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             "check the path; `rullama list` shows the models of the Ollama store".to_owned()
         }
+        SourceError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            "you may not read this file; change its permissions, or copy it to a place that you can read"
+                .to_owned()
+        }
         SourceError::RangeIgnored { .. } => "download the file and give its path instead".to_owned(),
         SourceError::Connection { .. } => "check your network connection and try again".to_owned(),
         SourceError::Status { status: 404 | 410, .. } => "check the URL".to_owned(),
@@ -378,6 +382,9 @@ fn store_hint(error: &StoreError) -> Option<String> {
             "install Ollama and download a model, or give the path of a GGUF file; if your models are somewhere else, set OLLAMA_MODELS to that folder"
                 .to_owned()
         }
+        StoreError::NotAFolder { .. } => {
+            "give the folder that has `manifests` and `blobs` in it; OLLAMA_MODELS names that folder".to_owned()
+        }
         StoreError::MissingBlob { name, .. } | StoreError::WrongSize { name, .. } => {
             format!("download it again with `ollama pull {name}`")
         }
@@ -391,6 +398,10 @@ fn store_hint(error: &StoreError) -> Option<String> {
         StoreError::Remote { .. } => "download a variant without `cloud` in its name".to_owned(),
         StoreError::InvalidName { .. } => {
             "give the path of a GGUF file, or a name such as gemma4:e2b".to_owned()
+        }
+        StoreError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            "you may not read this; ask its owner for read permission, or set OLLAMA_MODELS to a folder that you can read"
+                .to_owned()
         }
         StoreError::Io { .. } => "check that you have permission to read the Ollama store".to_owned(),
         StoreError::Delete { .. } => "check that you have permission to change the Ollama store".to_owned(),

@@ -1,6 +1,7 @@
 //! Finds the model that a command names: a file, a URL, a name in the Ollama store, or the demo model.
 
 use std::{
+    borrow::Cow,
     ffi::OsStr,
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
@@ -49,6 +50,16 @@ pub(crate) async fn open_or_demo(named: Option<&OsStr>) -> Result<Opened, Failur
     }
 }
 
+/// Opens the demo model, with a note that `word` was taken as the prompt.
+pub(crate) async fn open_demo_instead_of(word: &str) -> Result<Opened, Failure> {
+    let opened = open_demo().await?;
+    output::note(format_args!(
+        "note: `{word}` is not a model, so it was used as the prompt; the demo model answers. `rullama list` shows your \
+         models"
+    ));
+    Ok(opened)
+}
+
 /// Opens the model that `argument` names.
 pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     let path = Path::new(argument);
@@ -64,9 +75,22 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
     if path.is_file() || looks_like_a_path(path) || argument.to_str().is_none() {
         return open_file(path).await;
     }
-    let stored = match store().model(&text.parse::<Name>()?) {
-        Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }) if demo::is_called(text) => {
+    let name = match text.parse::<Name>() {
+        Err(_) if path.is_dir() => return Err(folder_as_model(path)),
+        name => name?,
+    };
+    let stored = match store().model(&name) {
+        // The demo model needs no store.
+        Err(
+            StoreError::NoStore { .. }
+            | StoreError::NotAFolder { .. }
+            | StoreError::ModelNotFound { .. }
+            | StoreError::Io { .. },
+        ) if demo::is_called(text) => {
             return open_demo().await;
+        }
+        Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }) if path.is_dir() => {
+            return Err(folder_as_model(path));
         }
         stored => stored?,
     };
@@ -76,8 +100,8 @@ pub(crate) async fn open(argument: &OsStr) -> Result<Opened, Failure> {
 
 /// Whether an argument names a model rather than being a prompt: `generate` takes either.
 ///
-/// A file that exists, a URL, `demo` and a model of the store do. So does anything written like NAME:TAG or like a path,
-/// so that a mistyped name is reported and not answered. Text with spaces that is no file is a prompt.
+/// A file or folder that exists, a URL, `demo` and a model of the store do. So does anything written like NAME:TAG or like
+/// a path, so that a mistyped name is reported and not answered. Text with spaces that is no file is a prompt.
 pub(crate) fn names_a_model(argument: &OsStr) -> bool {
     let path = Path::new(argument);
     let Some(text) = argument.to_str() else { return true };
@@ -87,7 +111,7 @@ pub(crate) fn names_a_model(argument: &OsStr) -> bool {
     if text.is_empty() || text == "-" || text.contains(char::is_whitespace) {
         return false;
     }
-    if has_scheme(text) || looks_like_a_path(path) || demo::is_called(text) {
+    if has_scheme(text) || looks_like_a_path(path) || path.is_dir() || demo::is_called(text) {
         return true;
     }
     let Ok(name) = text.parse::<Name>() else { return false };
@@ -95,8 +119,24 @@ pub(crate) fn names_a_model(argument: &OsStr) -> bool {
         || !matches!(store().model(&name), Err(StoreError::NoStore { .. } | StoreError::ModelNotFound { .. }))
 }
 
+/// Whether an argument is a word that could be the name of a model.
+pub(crate) fn could_be_a_name(argument: &OsStr) -> bool {
+    argument.to_str().is_some_and(|text| text.parse::<Name>().is_ok())
+}
+
+/// A folder was given where a model is needed.
+fn folder_as_model(path: &Path) -> Failure {
+    Failure::new(format!("`{}` is a folder, not a model", path.display())).hint(
+        "give the path of a GGUF file; `rullama convert` makes one from a folder downloaded from Hugging Face",
+    )
+}
+
+/// Whether this is written as a URL, with any scheme.
 fn has_scheme(text: &str) -> bool {
-    text.starts_with("http://") || text.starts_with("https://")
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        !scheme.is_empty()
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
 }
 
 /// Whether this is the URL of a GGUF file. Names in the store do not end like that.
@@ -113,6 +153,9 @@ fn looks_like_a_path(path: &Path) -> bool {
 }
 
 async fn open_file(path: &Path) -> Result<Opened, Failure> {
+    if path.is_dir() {
+        return Err(folder_as_model(path));
+    }
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     Ok(Opened { model: open_path(path).await?, name, stored: None, is_demo: false })
 }
@@ -123,6 +166,14 @@ async fn open_demo() -> Result<Opened, Failure> {
 }
 
 async fn open_address(url: &str) -> Result<Opened, Failure> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return Err(Failure::new(format!(
+            "`{url}` can't be opened: rullama reads http and https addresses only"
+        ))
+        .hint("download the file and give its path"));
+    }
+    let url = &*direct_address(url);
     let path = url.split(['?', '#']).next().unwrap_or(url);
     let file = path.rsplit('/').next().unwrap_or(path);
     let name = file.strip_suffix(".gguf").unwrap_or(file).to_owned();
@@ -137,6 +188,21 @@ async fn open_address(url: &str) -> Result<Opened, Failure> {
         }
     };
     Ok(Opened { model, name, stored: None, is_demo: false })
+}
+
+/// The address of the file itself. Hugging Face shows a page about a file at `/blob/` and the file at `/resolve/`.
+fn direct_address(url: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Cow::Borrowed(url) };
+    let mut parts: Vec<&str> = rest.splitn(5, '/').collect();
+    let is_hugging_face = ["huggingface.co", "www.huggingface.co", "hf.co"]
+        .iter()
+        .any(|host| parts[0].eq_ignore_ascii_case(host));
+    // HOST/OWNER/REPOSITORY/blob/REVISION/PATH
+    if !is_hugging_face || parts.len() < 5 || parts[3] != "blob" {
+        return Cow::Borrowed(url);
+    }
+    parts[3] = "resolve";
+    Cow::Owned(format!("{scheme}://{}", parts.join("/")))
 }
 
 impl Opened {
@@ -193,4 +259,28 @@ pub(crate) fn progress_of_steps(what: &str, steps: u64) -> ProgressBar {
     let style = "{msg} {wide_bar} {pos}/{len} {eta}";
     let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(steps).with_style(style).with_message(output::harmless(what).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_about_files_become_the_files() {
+        let direct = "https://huggingface.co/owner/model/resolve/main/a/blob/m.gguf?download=true";
+        assert_eq!(direct_address(&direct.replacen("resolve", "blob", 1)), direct);
+        for same in [direct, "https://example.org/owner/model/blob/main/m.gguf", "https://huggingface.co/a"] {
+            assert_eq!(direct_address(same), same);
+        }
+    }
+
+    #[test]
+    fn addresses_have_schemes() {
+        for address in ["http://a/m.gguf", "https://a", "ftp://a/m.gguf", "HTTPS://a"] {
+            assert!(has_scheme(address), "{address}");
+        }
+        for other in ["gemma4:e2b", "What is http://?", "://a", "a/b"] {
+            assert!(!has_scheme(other), "{other}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rullama_chat::{ChatError, Message, Think, Tool};
+use rullama_chat::{ChatError, Message, Role, Think, Tool};
 use serde_json::Value;
 
 use crate::{
@@ -23,13 +23,13 @@ impl Request {
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let mut value = read_json(path)?;
         let Some(body) = value.as_object_mut() else {
-            let messages = list(path, "messages", value, Message::from_value)?;
+            let messages = messages(path, value)?;
             return Ok(Self { messages, tools: Vec::new(), think: Think::default() });
         };
         let mut field = |name: &str| body.remove(name).unwrap_or_default();
         let think = field("think");
         Ok(Self {
-            messages: list(path, "messages", field("messages"), Message::from_value)?,
+            messages: messages(path, field("messages"))?,
             tools: match field("tools") {
                 Value::Null => Vec::new(),
                 tools => list(path, "tools", tools, Tool::from_value)?,
@@ -79,6 +79,21 @@ fn read_json(path: &Path) -> Result<Value, Failure> {
     serde_json::from_slice(text).map_err(|error| {
         Failure::new(format!("{} is not valid JSON", shown(path))).caused_by(error).hint(CHAT_HINT)
     })
+}
+
+/// Reads messages, and refuses roles that prompts do not have: a model would read them as text.
+fn messages(path: &Path, value: Value) -> Result<Vec<Message>, Failure> {
+    let messages = list(path, "messages", value, Message::from_value)?;
+    for (index, message) in messages.iter().enumerate() {
+        if let Role::Other(role) = &message.role {
+            return Err(Failure::new(format!(
+                "messages[{index}] in {} has the unknown role `{role}`",
+                shown(path)
+            ))
+            .hint("a role is one of system, developer, user, assistant, tool"));
+        }
+    }
+    Ok(messages)
 }
 
 /// Reads every element of a JSON list.

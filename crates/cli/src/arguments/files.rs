@@ -44,7 +44,7 @@ pub(crate) struct InspectArguments {
 pub(crate) struct TokenizeArguments {
     #[arg(help = MODEL_HELP)]
     pub(crate) model: OsString,
-    /// The text; without it and without --file, standard input is read
+    /// The text; - or no text and no --file reads standard input
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
     /// Read the text from this file
@@ -84,7 +84,7 @@ pub(crate) struct RenderArguments {
     #[arg(long)]
     pub(crate) tools: Option<PathBuf>,
     /// Let the model think before it answers [default: on]
-    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", hide_possible_values = true, num_args = 0..=1, default_missing_value = "on")]
     pub(crate) think: Option<Switch>,
     /// Print JSON: {"prompt": "..."}
     #[arg(long)]

@@ -96,7 +96,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Chat with a model, or ask it one question
     ///
-    /// Without PROMPT this starts a chat; type /help for its commands. With PROMPT it prints one reply and exits.
+    /// Without PROMPT this starts a chat; type /help for its commands. With PROMPT it prints one reply and exits. Text that
+    /// is piped in follows PROMPT, as in `cat FILE | rullama run MODEL "Summarise this:"`.
+    ///
+    /// A terminal shows what the model thinks before it answers; a pipe or a file gets the answer only.
     Run(RunArguments),
     /// Print a reply to a prompt
     ///
@@ -105,7 +108,10 @@ pub(crate) enum Command {
     /// or --messages a single argument is always the model; with --model it is always the prompt.
     ///
     /// If no prompt is given, it is read from standard input, unless that is a terminal. A prompt of - also means
-    /// standard input.
+    /// standard input. Text that is piped in together with a prompt follows the prompt on a new line. If text is piped in
+    /// and the only argument is one word, that word is the model.
+    ///
+    /// A terminal shows what the model thinks before it answers; a pipe or a file gets the answer only, and --json has both.
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(GenerateArguments),
     /// Serve the web app and your models to browsers
@@ -118,7 +124,8 @@ pub(crate) enum Command {
     /// List the models in the Ollama store
     ///
     /// rullama uses the models that Ollama has downloaded. It looks in the folder that OLLAMA_MODELS names, or else in
-    /// .ollama/models in your home folder.
+    /// .ollama/models in your home folder, or else, on Linux, in /usr/share/ollama/.ollama/models, where Ollama's system
+    /// service keeps its models.
     #[command(visible_aliases = ["ls", "models"])]
     List(ListArguments),
     /// Show a model's size, context length, settings and licence
@@ -182,6 +189,14 @@ pub(crate) enum Command {
     /// replies are nonsense. The tiny presets have the same structure in a few megabytes. The same arguments always give the same
     /// bytes.
     Synth(SynthArguments),
+    #[command(hide = true)]
+    Pull(OllamaArguments),
+    #[command(hide = true)]
+    Stop(OllamaArguments),
+    #[command(hide = true)]
+    Create(OllamaArguments),
+    #[command(hide = true)]
+    Cp(OllamaArguments),
 }
 
 impl Command {

@@ -117,7 +117,7 @@ pub(crate) struct RunArguments {
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "words")]
     pub(crate) prompt: Option<String>,
     /// Let the model think before it answers [default: on]
-    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", hide_possible_values = true, num_args = 0..=1, default_missing_value = "on")]
     pub(crate) think: Option<Switch>,
     /// Show the speed after each reply
     #[arg(long)]
@@ -157,7 +157,7 @@ pub(crate) struct GenerateArguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "ids"])]
     pub(crate) tools: Option<PathBuf>,
     /// Let the model think before it answers [default: on]
-    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", hide_possible_values = true, num_args = 0..=1, default_missing_value = "on")]
     pub(crate) think: Option<Switch>,
     /// Print the complete reply as JSON
     #[arg(long)]

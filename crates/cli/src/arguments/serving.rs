@@ -4,13 +4,15 @@ use std::{net::IpAddr, path::PathBuf};
 
 use clap::Args;
 
+use super::values::port;
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
     /// Address to listen on [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", value_parser = host, conflicts_with = "lan")]
     pub(crate) host: Option<IpAddr>,
     /// Port to listen on; 0 picks a free one [default: 11435, or the next free port]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = port, allow_negative_numbers = true)]
     pub(crate) port: Option<u16>,
     /// Allow other machines on the network to connect, and print a QR code for phones. The address in the code contains
     /// the token for the log

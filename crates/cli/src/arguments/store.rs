@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::MODEL_HELP;
+use super::{MODEL_HELP, values::port};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
@@ -44,7 +44,7 @@ pub(crate) struct ShowArguments {
 #[derive(Debug, Args)]
 pub(crate) struct PsArguments {
     /// Look only at this port [default: 11435 to 11454, where `rullama serve` listens by default]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = port, allow_negative_numbers = true)]
     pub(crate) port: Option<u16>,
     /// Print JSON: {"servers": [{"url", "version", "models"}]}
     #[arg(long)]
@@ -59,4 +59,11 @@ pub(crate) struct RmArguments {
     /// Delete without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
+}
+
+/// Arguments of Ollama's commands that rullama does not have.
+#[derive(Debug, Args)]
+pub(crate) struct OllamaArguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) rest: Vec<String>,
 }

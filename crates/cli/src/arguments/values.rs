@@ -34,6 +34,11 @@ pub(super) fn whole<T: TryFrom<i128> + Clone + Send + Sync + 'static>(
     }
 }
 
+/// Reads a port. clap puts the option and the value before the message.
+pub(super) fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "expected a whole number from 0 to 65535".to_owned())
+}
+
 /// Where a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendChoice {
@@ -43,9 +48,11 @@ pub(crate) enum BackendChoice {
     Gpu,
 }
 
-/// `on` or `off`.
+/// `on` or `off`; `true` and `false` mean the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
+    #[value(alias = "true")]
     On,
+    #[value(alias = "false")]
     Off,
 }

@@ -14,17 +14,21 @@ use crate::{
     failure::Failure,
     model, output,
     request::Request,
-    writer::TerminalWriter,
+    writer::ReplyWriter,
 };
 
 pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let mut clock = Laps::start();
     let named = Named::of(arguments)?;
-    let opened = model::open_or_demo(named.model.as_deref()).await?;
+    let opened = match &named.mistaken {
+        Some(word) => model::open_demo_instead_of(word).await?,
+        None => model::open_or_demo(named.model.as_deref()).await?,
+    };
     let options = engine::options(&opened, &arguments.sampling)?;
     let input = Input::read(arguments, named.prompt, &opened)?;
     let engine = engine::load(opened, arguments.backend, &arguments.load, options.context).await?;
     let load = clock.lap();
+    let limit = options.max_tokens;
     let result = match input {
         Input::Conversation(request) => {
             let think = request.thinks(arguments.think);
@@ -39,6 +43,8 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     };
     if arguments.json {
         output::json(&result.json(load))?;
+    } else {
+        engine::note_if_cut(result.reason, &result.usage, limit);
     }
     Ok(())
 }
@@ -47,11 +53,17 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
 struct Named {
     model: Option<OsString>,
     prompt: Option<String>,
+    /// The prompt, if it is one word that may have been meant as the name of a model.
+    mistaken: Option<String>,
 }
 
 impl Named {
-    /// A single argument is the prompt if the model is an option, the model if the prompt is an option, and otherwise
-    /// whatever it looks like: see [`model::names_a_model`].
+    fn new(model: Option<OsString>, prompt: Option<String>) -> Self {
+        Self { model, prompt, mistaken: None }
+    }
+
+    /// A single argument is the prompt if the model is an option, and the model if the prompt is an option. Otherwise it is
+    /// the model if it names one (see [`model::names_a_model`]), or if it could and the prompt is piped in.
     fn of(arguments: &GenerateArguments) -> Result<Self, Failure> {
         let GenerateArguments { first, second, model, prompt, ids, messages, .. } = arguments;
         let twice = |what: &str| {
@@ -74,13 +86,19 @@ impl Named {
                     .usage())
             }
             (Some(first), second) if second.is_some() || has_input => {
-                Ok(Self { model: Some(first.clone()), prompt: second.clone().or_else(|| prompt.clone()) })
+                Ok(Self::new(Some(first.clone()), second.clone().or_else(|| prompt.clone())))
             }
-            (Some(first), _) if model.is_some() || !model::names_a_model(first) => {
-                Ok(Self { model: model.clone(), prompt: Some(text(first)?) })
-            }
-            (Some(first), _) => Ok(Self { model: Some(first.clone()), prompt: None }),
-            (None, _) => Ok(Self { model: model.clone(), prompt: prompt.clone() }),
+            (Some(first), _) if model.is_some() => Ok(Self::new(model.clone(), Some(text(first)?))),
+            (Some(first), _) if model::names_a_model(first) => Ok(Self::new(Some(first.clone()), None)),
+            (Some(first), _) => match model::could_be_a_name(first) {
+                true if prompt::is_piped() => Ok(Self::new(Some(first.clone()), None)),
+                could_be => {
+                    let prompt = text(first)?;
+                    let mistaken = could_be.then(|| prompt.clone());
+                    Ok(Self { model: None, prompt: Some(prompt), mistaken })
+                }
+            },
+            (None, _) => Ok(Self::new(model.clone(), prompt.clone())),
         }
     }
 }
@@ -166,7 +184,7 @@ async fn chat(
     let mut reply = session.chat(&request.messages, options)?;
     reply.read_prompt().await?;
     let prompt = clock.lap();
-    let mut writer = TerminalWriter::new();
+    let mut writer = ReplyWriter::new();
     while let Some(delta) = reply.next().await {
         let delta = delta?;
         if !quiet {
@@ -201,7 +219,7 @@ async fn continue_ids(
     let prompt = clock.lap();
     let mut parts = ReplyParts::default();
     let mut ids = Vec::new();
-    let mut writer = TerminalWriter::new();
+    let mut writer = ReplyWriter::new();
     while let Some(token) = generation.next().await {
         let token = token?;
         ids.push(token.sampled.id);

@@ -117,7 +117,7 @@ fn nothing(store: &Store) -> String {
          If your models are somewhere else, set OLLAMA_MODELS to that folder.\n\
          You can also use a GGUF file (`rullama run FILE.gguf`) or the built-in demo model (`rullama run`).",
         store.root().display(),
-        if store.root().is_dir() { "has no models" } else { "does not exist" },
+        if store.root().exists() { "has no models" } else { "does not exist" },
     )
 }
 

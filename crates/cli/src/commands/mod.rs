@@ -8,6 +8,7 @@ mod generate;
 mod inspect;
 mod list;
 mod logits;
+mod ollama;
 mod parity;
 mod plan;
 mod prompt;
@@ -49,6 +50,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Doctor(arguments) => doctor::run(&arguments).await,
         Command::Synth(arguments) => synth::run(&arguments).await,
         Command::Convert(arguments) => convert::run(&arguments).await,
+        Command::Pull(arguments) => Err(ollama::pull(&arguments)),
+        Command::Stop(_) => Err(ollama::stop()),
+        Command::Create(_) => Err(ollama::create()),
+        Command::Cp(arguments) => Err(ollama::cp(&arguments)),
     };
     result.map_err(|failure| if has_backend { failure } else { failure.without_backend() })
 }

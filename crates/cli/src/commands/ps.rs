@@ -28,11 +28,12 @@ pub(super) async fn run(arguments: &PsArguments) -> Result<(), Failure> {
         return Ok(output::json(&json!({ "servers": servers }))?);
     }
     if servers.is_empty() {
-        return Ok(output::line(
-            "No rullama server is running. `rullama serve` starts one.\n\n\
+        let place = arguments.port.map_or(String::new(), |port| format!(" on port {port}"));
+        return Ok(output::line(&format!(
+            "No rullama server is running{place}. `rullama serve` starts one.\n\n\
              rullama keeps no model loaded in the background: a model runs in the browser tab, or in the\n\
              `rullama run` or `rullama generate` process, that loaded it.",
-        )?);
+        ))?);
     }
     let mut rows = vec![["ADDRESS", "VERSION", "MODELS"].map(String::from).to_vec()];
     for server in &servers {

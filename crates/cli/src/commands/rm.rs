@@ -50,7 +50,7 @@ fn find(store: &Store, argument: &str) -> Result<Name, Failure> {
             return Failure::new(format!("`{argument}` is a file, not a model of the Ollama store"))
                 .hint("delete the file itself; `rullama list` shows the models of the store");
         }
-        error.into()
+        Failure::from(error).hint("`rullama list` shows the models that you can delete")
     })
 }
 

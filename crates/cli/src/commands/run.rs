@@ -17,12 +17,13 @@ use crate::{
     failure::Failure,
     model, output,
     request::Request,
-    writer::TerminalWriter,
+    writer::ReplyWriter,
 };
 
 const HELP: &str = "\
 /set OPTION VALUE    Set temperature, top_k, top_p, min_p, repeat_penalty, seed, num_predict, stop, ...
-/set think on|off    Let the model think before it answers
+                     (/set parameter OPTION VALUE does the same)
+/set think on|off    Let the model think before it answers (or /set think, /set nothink)
 /set verbose on|off  Show the speed after each reply
 /set system TEXT     Start over with this system prompt
 /show                Show the options and the length of the chat
@@ -77,7 +78,9 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
         say("Type a message, or /help for commands and /bye to leave.")?;
     }
     let mut editor = DefaultEditor::new().map_err(input_failed)?;
+    let mut blank = true;
     while let Some(typed) = read(&mut editor)? {
+        blank &= matches!(&typed, Typed::Message(text) if text.is_empty());
         match typed {
             Typed::Command(command) => match command.as_str() {
                 "bye" | "exit" | "quit" => break,
@@ -86,6 +89,10 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
             Typed::Message(text) if text.is_empty() => {}
             Typed::Message(text) => chat.message(&text).await?,
         }
+    }
+    // On a terminal, leaving without a message is nothing unusual.
+    if blank && !io::stdin().is_terminal() {
+        return Err(prompt::nothing_piped());
     }
     Ok(())
 }
@@ -197,7 +204,7 @@ impl Chat {
                 return Err(error.into());
             }
         };
-        let mut writer = TerminalWriter::new();
+        let mut writer = ReplyWriter::new();
         let mut prompt_time = Duration::ZERO;
         // Ctrl-C ends the reply where it is.
         let shown = tokio::select! {
@@ -206,13 +213,14 @@ impl Chat {
             shown = show(&mut reply, &mut writer, &mut clock, &mut prompt_time) => shown,
         };
         writer.end()?;
-        let (usage, parts) = (reply.usage(), reply.parts().clone());
+        let (usage, parts, reason) = (reply.usage(), reply.parts().clone(), reply.finish_reason());
         drop(reply);
         // A reply that was stopped before its first token leaves no message.
         if parts != ReplyParts::default() {
             self.messages.push(parts.into_message());
         }
         shown?;
+        engine::note_if_cut(reason, &usage, self.options.generate.max_tokens);
         if self.verbose {
             let rate = |tokens: usize, time: Duration| tokens as f64 / time.as_secs_f64().max(1e-9);
             let read = usage.prompt_tokens - usage.reused_tokens;
@@ -249,31 +257,50 @@ impl Chat {
     fn set(&mut self, setting: &str) -> Result<(), Failure> {
         let (name, value) = setting.split_once(char::is_whitespace).unwrap_or((setting, ""));
         let value = value.trim();
-        match (name, value) {
-            ("think", "on" | "off") => self.options.think = value == "on",
-            ("verbose", "on" | "off") => self.verbose = value == "on",
+        // Ollama writes /set think, /set nothink, /set verbose and /set quiet.
+        let on = match (name, value) {
+            ("think" | "verbose", "" | "on" | "true") => true,
+            ("think" | "verbose", "off" | "false") | ("nothink" | "quiet", "") => false,
             ("think" | "verbose", _) => return say(&format!("/set {name} takes on or off.")),
-            ("system", _) => {
-                self.opening.retain(|message| message.role != Role::System);
-                if !value.is_empty() {
-                    self.opening.insert(0, Message::system(value));
-                }
-                self.clear();
+            ("system", _) => return self.set_system(value),
+            ("parameter", _) => {
+                let (name, value) = value.split_once(char::is_whitespace).unwrap_or((value, ""));
+                return self.set_option(name, value.trim());
             }
             _ => return self.set_option(name, value),
+        };
+        let (what, setting) = match name {
+            "think" | "nothink" => ("think", &mut self.options.think),
+            _ => ("verbose", &mut self.verbose),
+        };
+        *setting = on;
+        say(&format!("Set {what} to {}.", if on { "on" } else { "off" }))
+    }
+
+    /// Starts over with this system prompt, or with none.
+    fn set_system(&mut self, prompt: &str) -> Result<(), Failure> {
+        self.opening.retain(|message| message.role != Role::System);
+        if !prompt.is_empty() {
+            self.opening.insert(0, Message::system(prompt));
         }
-        Ok(())
+        self.clear();
+        say(if prompt.is_empty() {
+            "Removed the system prompt and started a new chat."
+        } else {
+            "Set the system prompt and started a new chat."
+        })
     }
 
     /// Sets an option by Ollama's name. A value that is not JSON is taken as text.
     fn set_option(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let typed = value;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         let value = if name == "stop" && value.is_string() { json!([value]) } else { value };
         match self.options.generate.apply(&Map::from_iter([(name.to_owned(), value)])) {
             Ok(_) if name == "num_ctx" => {
                 say("The context length is fixed once a model is loaded. Start rullama again with --context.")
             }
-            Ok(warnings) if warnings.is_empty() => Ok(()),
+            Ok(warnings) if warnings.is_empty() => say(&format!("Set {name} to {typed}.")),
             Ok(_) => say(&format!("There is no option `{name}`. /help lists some.")),
             Err(error) => complain(&error.into()),
         }
@@ -300,7 +327,7 @@ impl Chat {
 /// Shows a reply as it is generated, and measures how long the prompt took.
 async fn show(
     reply: &mut Reply<'_>,
-    writer: &mut TerminalWriter,
+    writer: &mut ReplyWriter,
     clock: &mut Laps,
     prompt_time: &mut Duration,
 ) -> Result<(), Failure> {

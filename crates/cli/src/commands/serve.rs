@@ -43,7 +43,7 @@ pub(super) async fn run(arguments: &ServeArguments) -> Result<(), Failure> {
 
     // The first line is for programs: the address and nothing else.
     output::line(&own)?;
-    describe(&app, &catalogue);
+    describe(&app, &catalogue, matches!(demo, Some(Ok(_))));
     if let Some(certificate) = &certificate {
         output::note(format_args!("trust   SHA-256 {}", certificate.fingerprint()?));
     }
@@ -108,7 +108,7 @@ async fn catalogue(arguments: &ServeArguments, demo: Option<&Demo>) -> Result<Ca
     let stores: Vec<Store> = arguments.models.iter().map(Store::new).collect();
     for store in &stores {
         // A store that was given must exist. Ollama's own need not.
-        store.list()?;
+        store.list().map_err(|error| Failure::from(error).hint("check the folder given with --models"))?;
     }
     Ok(Catalogue { stores: if stores.is_empty() { vec![model::store()] } else { stores }, files })
 }
@@ -129,7 +129,7 @@ fn certificate(
 }
 
 /// Prints what is served on standard error.
-fn describe(app: &App, catalogue: &Catalogue) {
+fn describe(app: &App, catalogue: &Catalogue, has_demo: bool) {
     match app {
         App::Folder(folder) => output::note(format_args!("app     {}", folder.display())),
         App::Embedded(_) => output::note("app     built in"),
@@ -137,9 +137,12 @@ fn describe(app: &App, catalogue: &Catalogue) {
             "app     not included in this build of rullama; `cargo xtask install` builds and installs both",
         ),
     }
-    output::note(format_args!("models  {}", catalogue.entries().len()));
+    let count = catalogue.entries().len();
+    let only_demo = count == 1 && has_demo;
+    output::note(format_args!("models  {count}{}", if only_demo { " (the demo model)" } else { "" }));
     for store in &catalogue.stores {
-        output::note(format_args!("store   {}", store.root().display()));
+        let missing = if store.root().exists() { "" } else { " (does not exist)" };
+        output::note(format_args!("store   {}{missing}", store.root().display()));
     }
 }
 
@@ -182,6 +185,10 @@ fn advise(others: &[String], https: bool) {
     }
 }
 
+fn note_no_browser() {
+    output::note("note: no browser could be opened; open the address above in one");
+}
+
 /// Opens the user's browser. If there is none, the address is on the screen.
 fn open_browser(url: &str) {
     let command: &[&str] = if cfg!(windows) {
@@ -195,10 +202,12 @@ fn open_browser(url: &str) {
     browser.args(&command[1..]).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match browser.spawn() {
         // On a thread of its own, because on some systems the command runs as long as the browser.
-        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(error) => {
-            output::note(format_args!("note: can't open a browser: `{}` failed: {error}", command[0]))
-        }
+        Ok(mut child) => drop(std::thread::spawn(move || {
+            if child.wait().is_ok_and(|status| !status.success()) {
+                note_no_browser();
+            }
+        })),
+        Err(_) => note_no_browser(),
     }
 }
 

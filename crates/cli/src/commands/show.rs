@@ -14,6 +14,9 @@ use crate::{
 /// Lines of a licence or a system prompt that the summary shows.
 const LINES: usize = 2;
 
+/// The demo model is part of rullama and has rullama's licence.
+const DEMO_LICENCE: &str = "MIT or Apache-2.0, at your option";
+
 pub(super) async fn run(arguments: &ShowArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
     let summary = Summary::of(&opened);
@@ -25,7 +28,11 @@ pub(super) async fn run(arguments: &ShowArguments) -> Result<(), Failure> {
         return Ok(output::json(&summary.json())?);
     }
     if arguments.license {
-        return part("licence", summary.licence.as_deref());
+        return match &summary.licence {
+            Some(text) => Ok(output::line(text.trim_end())?),
+            None => Err(Failure::new("the file states no licence")
+                .hint("look for the licence where you got the file from")),
+        };
     }
     if arguments.system {
         return part("system prompt", summary.system.as_deref());
@@ -50,7 +57,11 @@ struct Summary {
     context_length: Option<u32>,
     embedding_length: Option<u32>,
     quantization: String,
+    /// Size of the file, or of all parts of a split model.
+    bytes: u64,
     capabilities: Vec<&'static str>,
+    /// Kinds of input that the model understands and rullama does not.
+    unsupported: Vec<&'static str>,
     /// Default options, which only models of the store have.
     options: Map<String, Value>,
     system: Option<String>,
@@ -67,8 +78,9 @@ impl Summary {
         let number = |key| metadata.section(&architecture).optional_u32(key).ok().flatten();
         let stored = opened.stored.as_ref();
         let licences = stored.map(|stored| stored.licences.join("\n\n")).filter(|text| !text.is_empty());
+        let unsupported: Vec<_> = Medium::of(model).into_iter().map(Medium::as_str).collect();
         let mut capabilities = vec!["completion"];
-        capabilities.extend(Medium::of(model).into_iter().map(Medium::as_str));
+        capabilities.extend(&unsupported);
         if architecture.starts_with("gemma4") {
             capabilities.extend(["tools", "thinking"]);
         }
@@ -80,13 +92,17 @@ impl Summary {
                 .map(|stored| stored.config.file_type.clone())
                 .filter(|format| !format.is_empty())
                 .unwrap_or_else(|| family::main_format(model).to_owned()),
+            bytes: model.source().len(),
             capabilities,
+            unsupported,
             options: stored.map(|stored| stored.params.clone()).unwrap_or_default(),
             system: stored.and_then(|stored| stored.system.clone()),
             template: stored
                 .and_then(|stored| stored.template.clone())
                 .or_else(|| text("tokenizer.chat_template")),
-            licence: licences.or_else(|| text("general.license")),
+            licence: licences
+                .or_else(|| text("general.license"))
+                .or_else(|| opened.is_demo.then(|| DEMO_LICENCE.to_owned())),
             architecture,
         }
     }
@@ -98,6 +114,7 @@ impl Summary {
             "context_length": self.context_length,
             "embedding_length": self.embedding_length,
             "quantization": self.quantization,
+            "size": self.bytes,
             "capabilities": self.capabilities,
             "parameters": self.options,
             "system": self.system,
@@ -125,9 +142,18 @@ impl Summary {
             ("context length", or_unknown(self.context_length)),
             ("embedding length", or_unknown(self.embedding_length)),
             ("quantization", self.quantization.clone()),
+            ("size", output::size(self.bytes)),
         ];
         let facts = facts.map(|(what, value)| vec![what.to_owned(), value]);
-        let capabilities: Vec<_> = self.capabilities.iter().map(|what| vec![(*what).to_owned()]).collect();
+        let supported = self.capabilities.iter().filter(|what| !self.unsupported.contains(what));
+        let mut capabilities: Vec<_> = supported.map(|what| vec![(*what).to_owned()]).collect();
+        if !self.unsupported.is_empty() {
+            capabilities
+                .push(vec![format!("{} (not supported by rullama yet)", self.unsupported.join(", "))]);
+        }
+        if !self.architecture.starts_with("gemma4") {
+            capabilities = vec![vec!["rullama can't run this model: it runs Gemma 4 models only".to_owned()]];
+        }
         let mut text = String::new();
         let mut section = |title: &str, rows: &[Vec<String>]| {
             if rows.is_empty() {

@@ -9,6 +9,7 @@ use crate::{arguments::TokenizeArguments, failure::Failure, model, output};
 pub(super) async fn run(arguments: &TokenizeArguments) -> Result<(), Failure> {
     let tokenizer = model::open(&arguments.model).await?.tokenizer()?;
     let text = match (&arguments.text, &arguments.file) {
+        (Some(text), _) if text == "-" => read_standard_input()?,
         (Some(text), _) => text.clone().into_bytes(),
         (None, Some(file)) => read_input(file)?,
         (None, None) => read_standard_input()?,

@@ -24,6 +24,13 @@ pub enum StoreError {
         root: PathBuf,
     },
 
+    /// The store's path is that of a file.
+    #[error("no Ollama models found: `{}` is not a folder", root.display())]
+    NotAFolder {
+        /// Where the store was looked for.
+        root: PathBuf,
+    },
+
     /// The store has no such model.
     #[error("model `{name}` not found: `{}` does not exist", manifest.display())]
     ModelNotFound {
@@ -122,7 +129,7 @@ impl StoreError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::InvalidName { .. } => "store.name",
-            Self::NoStore { .. } => "store.missing",
+            Self::NoStore { .. } | Self::NotAFolder { .. } => "store.missing",
             Self::ModelNotFound { .. } => "model.not_found",
             Self::Io { .. } | Self::Delete { .. } => "store.io",
             Self::Damaged { .. } | Self::WrongDigest { .. } => "store.damaged",

@@ -107,10 +107,21 @@ impl Store {
         }
         let own = home.unwrap_or(Path::new("")).join(".ollama").join("models");
         let service = Path::new("/usr/share/ollama/.ollama/models");
-        if cfg!(target_os = "linux") && !own.is_dir() && service.is_dir() {
+        if cfg!(target_os = "linux") && !may_exist(&own) && may_exist(service) {
             return Self::new(service);
         }
         Self::new(own)
+    }
+
+    /// Tells a folder that does not exist from a file and from a folder that this user may not read.
+    fn check_root(&self) -> Result<(), StoreError> {
+        let root = || self.root.clone();
+        match fs::metadata(&self.root) {
+            Ok(metadata) if metadata.is_dir() => Ok(()),
+            Ok(_) => Err(StoreError::NotAFolder { root: root() }),
+            Err(_) if !may_exist(&self.root) => Err(StoreError::NoStore { root: root() }),
+            Err(source) => Err(StoreError::Io { path: root(), source }),
+        }
     }
 
     /// The folder that holds `manifests` and `blobs`.
@@ -120,9 +131,7 @@ impl Store {
 
     /// Every model in the store.
     pub fn list(&self) -> Result<Listing, StoreError> {
-        if !self.root.is_dir() {
-            return Err(StoreError::NoStore { root: self.root.clone() });
-        }
+        self.check_root()?;
         let mut listing = Listing::default();
         for name in self.names()? {
             match self.summary(&name) {
@@ -218,9 +227,7 @@ impl Store {
 
     /// The name as the store spells it: case does not count when a model is looked up.
     pub(super) fn spelled(&self, name: &Name) -> Result<Name, StoreError> {
-        if !self.root.is_dir() {
-            return Err(StoreError::NoStore { root: self.root.clone() });
-        }
+        self.check_root()?;
         if self.manifest_path(name).is_file() {
             return Ok(name.clone());
         }
@@ -278,6 +285,13 @@ impl Store {
         let path = self.blob(name, layer, what)?.path;
         parse(&path, &read_small(&path)?)
     }
+}
+
+/// Whether there is a file or folder at `path`, or this user may not look.
+fn may_exist(path: &Path) -> bool {
+    let missing =
+        |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    !fs::metadata(path).is_err_and(|error| missing(&error))
 }
 
 /// The names of what is in a folder, sorted; none if there is no such folder.
