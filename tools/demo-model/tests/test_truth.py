@@ -8,6 +8,10 @@ import facts
 
 ROOT = Path(__file__).resolve().parents[3]
 
+# Labels of the app that changed after the model in the repository was trained. The facts change together with the next training, so that
+# they say what the model answers; then these lines go.
+RENAMED = {"Ask this instead", "Export all conversations", "Import conversations", "Think first", "Longest reply"}
+
 
 def _group(name: str) -> list[facts.Fact]:
     return [fact for fact in facts.all_facts() if fact.name.startswith(f"{name}: ")]
@@ -15,21 +19,24 @@ def _group(name: str) -> list[facts.Fact]:
 
 class Truth(unittest.TestCase):
     def test_buttons_are_in_the_app(self):
-        source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "packages" / "app" / "src").rglob("*.ts"))
+        files = (ROOT / "packages" / "app" / "src").rglob("*.ts*")
+        source = "\n".join(path.read_text(encoding="utf-8") for path in files)
         for fact in facts.all_facts():
             for label in re.findall(r'"([A-Z][^"]+)"', fact.answer):
-                self.assertTrue(label in source, fact.answer)
+                self.assertNotEqual(label in source, label in RENAMED, fact.answer)
 
     def test_settings_are_in_the_app(self):
         source = (ROOT / "packages" / "app" / "src" / "state" / "settings.ts").read_text(encoding="utf-8")
         for fact in _group("settings"):
-            self.assertTrue(f'label: "{fact.topic}"' in source, fact.topic)
+            self.assertNotEqual(f'label: "{fact.topic}"' in source, fact.topic in RENAMED, fact.topic)
 
     def test_commands_and_options_are_in_the_program(self):
         files = sorted((ROOT / "crates" / "cli" / "src" / "arguments").glob("*.rs"))
         source = "\n".join(path.read_text(encoding="utf-8") for path in files)
         for fact in _group("commands"):
-            self.assertTrue(re.search(rf"(?m)^    {fact.topic.capitalize()}\(", source), fact.topic)
+            # A command, or another name of one.
+            command = rf'(?m)^    {fact.topic.capitalize()}\(|alias(es)? = .*"{fact.topic}"'
+            self.assertTrue(re.search(command, source), fact.topic)
         for fact in _group("flags"):
             self.assertTrue(re.search(rf"\b{fact.topic[2:].replace('-', '_')}: ", source), fact.topic)
 
