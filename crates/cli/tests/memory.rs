@@ -88,5 +88,5 @@ async fn caches_that_no_memory_holds_are_refused() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     // The text of `memory.exhausted` on the CPU.
-    assert!(said.contains("no memory for a step of 64 tokens after 0"), "{said}");
+    assert!(said.contains("not enough memory for a step of 64 tokens after 0"), "{said}");
 }
