@@ -3,23 +3,24 @@
 import { parseArgs } from "node:util";
 
 export const HELP = `\
-The app on a phone, or in any browser with a WebDriver: opens it, loads a model, says something, prints what happened
+Tests the app on a phone, or in any browser with a WebDriver: opens the app, loads a model, sends a message and prints the results
 
 Usage: cargo xtask phone --driver URL [OPTIONS]
 
-  --driver URL          the WebDriver server: safaridriver, chromedriver or geckodriver, such as http://127.0.0.1:4444
-  --page URL            the app, as the phone sees it [http://127.0.0.1:11435/]
-  --model NAME|URL      a model stored in the browser, one of the server's, or the address of a GGUF file; unless told,
-                        the one that is stored, the only one of the server, or the demo model if that has none
-  --say TEXT            what to say [Hello! Who are you?]
-  --set NAME=VALUE      a setting of the page before loading, such as context=1024, maxTokens=64 or think=false; several times
-                        if you like. It stays set
-  --keep                keep the session, for the next time to go on with; without it, the session ends
-  --clean               first remove all that the page stored: models, conversations, settings, service worker, caches. Without
-                        --model or --say, nothing more is done
-  --screenshot FILE     a picture of the page at the end, also of a failure, as PNG
-  --timeout SECONDS     the most that opening, loading and replying may take, each [1800]
-  --capabilities JSON   what to ask the driver for, instead of Safari on iOS, Chrome or Firefox, whichever it has
+  --driver URL          Address of the WebDriver server (safaridriver, chromedriver or geckodriver), such as
+                        http://127.0.0.1:4444
+  --page URL            Address of the app, as the phone reaches it [default: http://127.0.0.1:11435/]
+  --model NAME|URL      Model to load: one that is stored in the browser, one of the server's, or the URL of a GGUF file
+                        [default: the stored one, or else the server's only one, or else the demo model]
+  --say TEXT            Message to send [default: Hello! Who are you?]
+  --set NAME=VALUE      Change a setting of the app before loading, such as context=1024, maxTokens=64 or think=false; can be
+                        repeated. The setting is kept afterwards
+  --keep                Keep the browser session open, so that the next run continues with it
+  --clean               First delete everything that the app has stored: models, chats, settings, service worker and caches.
+                        Without --model or --say, do nothing else
+  --screenshot FILE     Save a PNG picture of the page at the end, also after a failure
+  --timeout SECONDS     Time limit for each of opening, loading and replying [default: 1800]
+  --capabilities JSON   WebDriver capabilities to request [default: Safari on iOS, Chrome or Firefox, whichever the driver has]
 `;
 
 /**

@@ -78,7 +78,7 @@ fn main() -> ExitCode {
             shell::say(HELP);
             true
         }
-        [other, ..] => return usage(&format!("there is no command `{other}`")),
+        unknown => return usage(&format!("there is no command `cargo xtask {}`", unknown.join(" "))),
     };
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

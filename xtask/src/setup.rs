@@ -10,8 +10,8 @@ use crate::shell::{command, complain, output, root, run, say};
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
 pub(crate) const WASI: &str = "wasm32-wasip1";
 
-/// The oldest Node that everything here runs on.
-const OLDEST_NODE: u32 = 20;
+/// The versions of Node that Vite runs on, as people read them. [`runs_vite`] checks them.
+const NODE_VERSIONS: &str = "20.19 or later in the 20 series, or 22.12 or later";
 
 /// The version of cargo-deny that reads `deny.toml`.
 const CARGO_DENY: &str = "0.20.2";
@@ -137,16 +137,27 @@ pub(crate) fn speech() -> bool {
 /// Whether there is Node, which set-up cannot install.
 fn node() -> bool {
     let found = output(&["node", "--version"]);
-    let major = |version: &str| version.trim().trim_start_matches('v').split('.').next()?.parse::<u32>().ok();
-    let there = found.as_deref().and_then(major).is_some_and(|major| major >= OLDEST_NODE);
+    let there = found.as_deref().is_some_and(runs_vite);
     if !there {
         let found = found.map_or("is not installed".to_owned(), |version| format!("is {}", version.trim()));
         complain(&format!(
-            "error: building the web app needs Node {OLDEST_NODE} or later, but Node {found}\n\n\
-             hint: install it with `sudo apt-get install nodejs npm` or from https://nodejs.org"
+            "error: building the web app needs Node {NODE_VERSIONS}, but Node {found}\n\n\
+             hint: install it from https://nodejs.org, or with your package manager if that has such a version"
         ));
     }
     there
+}
+
+/// Whether Vite runs on this version of Node, such as `v22.12.0`: it needs `^20.19.0 || >=22.12.0`.
+fn runs_vite(version: &str) -> bool {
+    let mut numbers =
+        version.trim().trim_start_matches('v').split('.').map_while(|number| number.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(20), Some(minor)) => minor >= 19,
+        (Some(22), Some(minor)) => minor >= 12,
+        (Some(major), _) => major > 22,
+        (None, _) => false,
+    }
 }
 
 /// A target of the Rust toolchain.
@@ -243,4 +254,19 @@ fn npm_packages(folders: &[&str]) -> bool {
         let folder = folder.display().to_string();
         run(&["npm", "ci", "--no-audit", "--no-fund", "--prefix", &folder])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs_vite;
+
+    #[test]
+    fn vite_needs_some_versions_of_node() {
+        for version in ["v20.19.0\n", "v20.20.1", "v22.12.0", "v23.0.0", "v24.1.0"] {
+            assert!(runs_vite(version), "{version}");
+        }
+        for version in ["v18.20.4", "v20.18.3", "v21.7.3", "v22.11.0", "", "node"] {
+            assert!(!runs_vite(version), "{version}");
+        }
+    }
 }

@@ -143,6 +143,10 @@ impl From<SourceError> for Failure {
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
+        if let ModelError::Header { name, source: HeaderError::NotGguf { found } } = &error {
+            let hint = header_hint(&HeaderError::NotGguf { found: found.clone() });
+            return Self { hint, ..Self::new(not_gguf(name, found)) };
+        }
         let hint = match &error {
             ModelError::Header { source, .. } => header_hint(source),
             ModelError::Source(error) => source_hint(error),
@@ -154,6 +158,29 @@ impl From<ModelError> for Failure {
         };
         Self::of(error, hint)
     }
+}
+
+/// What a file is that does not begin with `GGUF`, as far as its first bytes tell.
+fn not_gguf(name: &str, found: &[u8]) -> String {
+    let looks_like = match found {
+        [] => return format!("`{name}` is empty"),
+        // The magic number itself is incomplete.
+        _ if found.len() < 4 && b"GGUF".starts_with(found) => {
+            return format!(
+                "`{name}` is cut off: it has {} of the first 4 bytes of a GGUF file",
+                found.len()
+            );
+        }
+        [b'%', b'P', b'D', b'F', ..] => "a PDF",
+        [b'P', b'K', ..] => "a ZIP archive, or a PyTorch checkpoint",
+        [0x1f, 0x8b, ..] => "a gzip archive",
+        [b'<', ..] => "a web page",
+        [b'{' | b'[', ..] => "JSON",
+        b"ggml" | b"ggjt" | b"lmgg" | b"tjgg" => "an old ggml model",
+        b"vers" => "a Git LFS pointer; `git lfs pull` downloads the file itself",
+        _ => return format!("`{name}` isn't a GGUF file"),
+    };
+    format!("`{name}` isn't a GGUF file; it looks like {looks_like}")
 }
 
 impl From<StoreError> for Failure {
@@ -192,12 +219,12 @@ impl From<OptionError> for Failure {
 impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Self {
         match &error {
-            GpuError::NoAdapter { reason } => {
-                // The reason also lists backends that this build does not have. Users can't do anything about those.
-                let said: Vec<&str> =
-                    reason.split([',', ';']).filter(|part| !part.ends_with("not compiled in")).collect();
-                let message = format!("no GPU found: {}", said.join(";").trim());
-                Self { backend_hint: Some(NO_GPU_BACKEND_HINT), ..Self::new(message).hint(NO_GPU_HINT) }
+            GpuError::NoAdapter { .. } => {
+                // The reason lists graphics interfaces and their internal errors, which don't help users.
+                Self {
+                    backend_hint: Some(NO_GPU_BACKEND_HINT),
+                    ..Self::new("no GPU found").hint(NO_GPU_HINT)
+                }
             }
             GpuError::NoDevice { .. } => Self {
                 backend_hint: Some(NO_GPU_BACKEND_HINT),
@@ -412,6 +439,17 @@ fn store_hint(error: &StoreError) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_files_are_recognised() {
+        let said = |bytes: &[u8]| not_gguf("m", bytes);
+        assert_eq!(said(b""), "`m` is empty");
+        assert_eq!(said(b"GGU"), "`m` is cut off: it has 3 of the first 4 bytes of a GGUF file");
+        assert_eq!(said(b"%PDF"), "`m` isn't a GGUF file; it looks like a PDF");
+        assert_eq!(said(b"<!do"), "`m` isn't a GGUF file; it looks like a web page");
+        assert_eq!(said(b"abcd"), "`m` isn't a GGUF file");
+        assert_eq!(said(b"a"), "`m` isn't a GGUF file");
+    }
 
     /// `bench` has a context of its own making, so it is told what that is made of.
     #[test]

@@ -294,8 +294,8 @@ fn files_that_are_not_models_are_refused() {
         assert_eq!(status, 1);
         said
     };
-    assert!(refuse("empty.gguf", b"").contains("isn't a GGUF file"));
-    assert!(refuse("other.gguf", b"PK\x03\x04").contains("isn't a GGUF file"));
+    assert!(refuse("empty.gguf", b"").contains("empty.gguf` is empty"));
+    assert!(refuse("other.gguf", b"PK\x03\x04").contains("isn't a GGUF file; it looks like a ZIP archive"));
     let whole = fs::read(micro()).unwrap();
     let cut = refuse("cut.gguf", &whole[..whole.len() / 2]);
     assert!(cut.contains("hint: the file is incomplete"), "{cut}");

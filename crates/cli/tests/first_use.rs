@@ -128,7 +128,7 @@ fn an_unreadable_store_is_not_a_missing_one() {
 
     let parent = folder.path().join("parent");
     fs::create_dir_all(parent.join("models/manifests")).unwrap();
-    fs::set_permissions(&parent, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&parent, fs::Permissions::from_mode(0o000)).unwrap();
     let refused = fs::read_dir(&parent).is_err();
     let (status, said) = list(&parent.join("models"));
     fs::set_permissions(&parent, fs::Permissions::from_mode(0o755)).unwrap();

@@ -232,6 +232,7 @@ not reached
         "There is no option `nonsense`",
         "error: ",
         "temperature        0\n",
+        "Set temperature to 0.",
         "of 131072 tokens used",
         "Started a new chat.",
         "There is no command /frobnicate",

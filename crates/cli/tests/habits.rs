@@ -130,7 +130,8 @@ fn without_a_server_ps_explains_itself() {
     let port = listener.local_addr().unwrap().port().to_string();
     drop(listener);
     let said = common::success(&mut program(&["ps", "--port", &port]), "");
-    assert!(said.starts_with("No rullama server is running.") && said.contains("rullama serve"), "{said}");
+    let expected = format!("No rullama server is running on port {port}. ");
+    assert!(said.starts_with(&expected) && said.contains("rullama serve"), "{said}");
     let found = common::json_of(&mut program(&["ps", "--port", &port, "--json"]), "");
     assert_eq!(found, json!({ "servers": [] }));
 

@@ -71,9 +71,12 @@ fn a_signal_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         fs::write(folder.join("m.gguf"), "precious").unwrap();
-        // Large enough not to be done before it is stopped.
-        let mut child =
-            program(&["synth", "31b", "m.gguf", "--format", "bf16"]).current_dir(folder).spawn().unwrap();
+        // Large enough not to be done before it is stopped, and limited so that a program that ignores the signal does not fill
+        // the disk. Whoever runs the tests may ignore hang-ups, as `nohup` does; this program does not.
+        let script = format!(
+            "ulimit -f 8000000; exec env --default-signal=HUP '{PROGRAM}' synth 31b m.gguf --format bf16"
+        );
+        let mut child = Command::new("sh").args(["-c", &script]).current_dir(folder).spawn().unwrap();
         let begun = Instant::now();
         while names(folder).len() < 2 {
             assert!(child.try_wait().unwrap().is_none(), "the program ended by itself");

@@ -7,7 +7,7 @@ use rullama_gguf::{MetadataError, Shape};
 #[non_exhaustive]
 pub enum GemmaError {
     /// Another architecture.
-    #[error("this is a model of architecture `{found}`, and rullama runs `gemma4` models only")]
+    #[error("{}, and rullama runs `gemma4` models only", architecture(found))]
     Architecture {
         /// The architecture in the file.
         found: String,
@@ -113,5 +113,13 @@ impl GemmaError {
             Self::WrongShape { .. } => "model.wrong_shape",
             _ => "model.invalid",
         }
+    }
+}
+
+fn architecture(found: &str) -> String {
+    if found.is_empty() {
+        "the file states no architecture".to_owned()
+    } else {
+        format!("this is a model of architecture `{found}`")
     }
 }

@@ -132,7 +132,12 @@ impl Examination {
         let profile = self.gpu.profile();
         let result = match (self.failed(), profile.software) {
             (0, false) => "all kernels pass".to_owned(),
-            (0, true) => "all kernels pass, but this GPU is emulated in software and slow".to_owned(),
+            (0, true) => {
+                return format!(
+                    "rullama works here but slowly: there is no GPU, only an emulated one ({})",
+                    profile.name
+                );
+            }
             (failed, _) => format!("{failed} of {} kernel tests fail", self.tests.len()),
         };
         let interface = match profile.backend.as_str() {

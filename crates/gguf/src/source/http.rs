@@ -192,8 +192,9 @@ impl HttpSource {
             .await
             .map_err(|_| Failure::Passing("the server did not begin to answer".to_owned()))?
             .map_err(|error| {
-                let reason = error_chain(&error);
-                if error.is_builder() || error.is_redirect() {
+                let is_final = error.is_builder() || error.is_redirect();
+                let reason = reason_of(error);
+                if is_final {
                     return Failure::Final(SourceError::Other { name: self.url.clone(), reason });
                 }
                 Failure::Passing(reason)
@@ -390,4 +391,27 @@ fn client() -> Result<Client, reqwest::Error> {
         .connect_timeout(SILENCE)
         .read_timeout(SILENCE)
         .build()
+}
+
+/// Why a request failed, in few words: the URL is named by the caller, and a chain of causes repeats itself.
+fn reason_of(error: reqwest::Error) -> String {
+    use std::{error::Error, io};
+    let error = error.without_url();
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    let mut last = error.to_string();
+    while let Some(found) = cause {
+        if let Some(error) = found.downcast_ref::<io::Error>() {
+            match error.kind() {
+                io::ErrorKind::ConnectionRefused => return "the server refused the connection".to_owned(),
+                io::ErrorKind::ConnectionReset => return "the server closed the connection".to_owned(),
+                _ => {}
+            }
+        }
+        last = found.to_string();
+        if last.starts_with("dns error") {
+            return "there is no server of this name".to_owned();
+        }
+        cause = found.source();
+    }
+    last
 }

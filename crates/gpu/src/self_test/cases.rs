@@ -98,13 +98,13 @@ pub(super) fn all() -> [Case; 6] {
         },
         Case { name: "experts", graph: experts, steps: &[18, 1], answers: &answers::EXPERTS },
         Case {
-            name: "embeddings of layers",
+            name: "per-layer embeddings",
             graph: per_layer,
             steps: &[12, 1],
             answers: &answers::PER_LAYER,
         },
         // What is in pieces is so in steps of one row alone.
-        Case { name: "products in pieces", graph: pieces, steps: &[1, 1], answers: &answers::PIECES },
+        Case { name: "split-K products", graph: pieces, steps: &[1, 1], answers: &answers::PIECES },
     ]
 }
 

@@ -314,7 +314,7 @@ async fn chosen(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
 
 fn choices() -> [(&'static str, Sampling, &'static [u32]); 2] {
     let drawn = Sampling { temperature: 0.7, top_k: 20, ..Sampling::GREEDY };
-    [("greedy choice", Sampling::GREEDY, &answers::GREEDY), ("drawn choice", drawn, &answers::DRAWN)]
+    [("greedy sampling", Sampling::GREEDY, &answers::GREEDY), ("random sampling", drawn, &answers::DRAWN)]
 }
 
 #[cfg(test)]

@@ -36,9 +36,9 @@ fn kernels_answer_known_cases() {
             ("attention", &["many rows", "one row"]),
             ("sliding attention", &["many rows", "one row"]),
             ("experts", &["many rows", "one row"]),
-            ("embeddings of layers", &["many rows", "one row"]),
-            ("greedy choice", &[""]),
-            ("drawn choice", &[""]),
+            ("per-layer embeddings", &["many rows", "one row"]),
+            ("greedy sampling", &[""]),
+            ("random sampling", &[""]),
         ] {
             for size in sizes {
                 let is = |name: &str| name.starts_with(case) && name.ends_with(size);
