@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{names, program};
+use common::names;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rullama");
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-Q8_0.gguf");
