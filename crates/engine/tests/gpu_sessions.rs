@@ -260,3 +260,39 @@ fn a_model_that_does_not_fit_is_refused() {
     assert_eq!(engine.gpu_model().unwrap().residency(), Residency::Rows);
     assert_eq!(load(&any.gpu_memory(1 << 10)).unwrap_err().code(), "memory.too_large");
 }
+
+/// Three conversations written at the same time on a GPU that keeps one, or two: those without room are read again, and each
+/// gets the tokens that it gets alone.
+#[test]
+fn conversations_that_have_to_make_room_get_their_tokens() {
+    use futures_util::future::join_all;
+
+    let gpu = pollster::block_on(Gpu::open(&GpuOptions::default().without_self_test())).unwrap();
+    for kept in [1, 2] {
+        let mut options = LoadOptions::default().context(96);
+        options.conversations = Some(kept);
+        let progress = &mut |_, _| {};
+        let load = Engine::load_on(gpu.clone(), model(), &options, progress);
+        let engine = pollster::block_on(load).unwrap();
+        for sampling in ways() {
+            let prompts = [prompt(5), prompt(40), prompt(9)];
+            let written = |prompt: Vec<u32>| {
+                let (engine, sampling) = (engine.clone(), sampling.clone());
+                async move {
+                    let mut session = engine.session().unwrap();
+                    let options = self::options(sampling, 8);
+                    let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
+                    let mut ids = Vec::new();
+                    while let Some(token) = generation.next().await {
+                        ids.push(token.unwrap().sampled.id);
+                    }
+                    ids
+                }
+            };
+            let alone: Vec<_> =
+                prompts.iter().map(|prompt| pollster::block_on(written(prompt.clone()))).collect();
+            let together = pollster::block_on(join_all(prompts.clone().map(written)));
+            assert_eq!(together, alone, "{kept} kept, {sampling:?}");
+        }
+    }
+}

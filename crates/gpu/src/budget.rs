@@ -13,8 +13,8 @@ use crate::{
     weights::{Manifest, STAGING},
 };
 
-/// Bytes that a model and one conversation with it take. Each further conversation takes [`caches`](Self::caches) and
-/// [`scratch`](Self::scratch) again; weights are shared.
+/// Bytes that a model and one conversation with it take. Each further conversation takes [`caches`](Self::caches)
+/// again; the rest is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Budget {

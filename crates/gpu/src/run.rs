@@ -20,6 +20,7 @@ use crate::{
     GpuError, GpuModel,
     health::Outcome,
     lower::{Pause, StepShape},
+    options::decode_shape,
     plan::{Plan, Surroundings},
     pool::CachePool,
     readback::{self, SharedReadback},
@@ -152,7 +153,8 @@ impl Run {
         let output =
             storage("output", 4 * u64::from(shape.width) * u64::from(rows.max(options.conversations)))?;
         let pool = CachePool::new(gpu, graph, &model.capacities, options, &mut allocated)?;
-        let step = StepBlock::new(gpu, &model.pipelines, graph, manifest, most_rows)?;
+        let step_rows = most_rows.max(decode_shape(options.conversations).rows);
+        let step = StepBlock::new(gpu, &model.pipelines, graph, manifest, step_rows)?;
         let (row_tables, outcome) =
             gpu.allocate("rows of tables", manifest.row_bytes(), || RowTables::new(gpu, manifest, most_rows));
         allocated.extend(outcome.now()?);
@@ -186,7 +188,7 @@ impl Run {
             full: false,
             opened: 0,
         };
-        run.make_choosers(model)?;
+        run.make_choosers(model, 1)?;
         Ok(run)
     }
 
@@ -198,9 +200,9 @@ impl Run {
     }
 
     /// A chooser for each slot that has none.
-    fn make_choosers(&mut self, model: &GpuModel) -> Result<(), GpuError> {
+    fn make_choosers(&mut self, model: &GpuModel, slots: u32) -> Result<(), GpuError> {
         let vocabulary = model.graph.value(model.graph.output()).shape.width;
-        while (self.choosers.len() as u32) < self.pool.slots() {
+        while (self.choosers.len() as u32) < slots {
             let slot = self.choosers.len() as u32;
             let make = || Chooser::new(&model.gpu, slot, &self.output, vocabulary, &self.tokens);
             let (chooser, outcome) = model.gpu.allocate("the choice of tokens", 0, make);
@@ -371,10 +373,10 @@ impl GpuModel {
             let mut run = shared.borrow();
             match (buffers, known) {
                 (Ok(buffers), Ok(())) => {
+                    run.make_choosers(self, slots)?;
                     run.pool.adopt(&self.gpu, buffers, slots);
                     // Their bind groups name the buffers that were replaced.
                     run.plans.clear();
-                    run.make_choosers(self)?;
                 }
                 (Err(GpuError::OutOfMemory { .. }), _) | (_, Err(GpuError::OutOfMemory { .. })) => {
                     run.full = true;

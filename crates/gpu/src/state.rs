@@ -114,7 +114,34 @@ impl GpuState {
     ) -> Result<Vec<f32>, GpuError> {
         let output = self.model.graph.value(self.model.graph.output()).shape;
         let bytes = 4 * u64::from(output.width) * output.rows.count(rows.len()) as u64;
-        let (slot, read, submission) = {
+        let result = self.step_in_turn(rows, spans, bytes).await;
+        // A step that follows the chunks of a prompt ends it.
+        self.unpin();
+        let (slot, read, submission) = result?;
+        let logits = readback::floats(&self.model.gpu, &read, bytes, submission).await?;
+        let tokens = {
+            let mut run = self.shared.borrow();
+            run.spare.push(read);
+            let conversation = run.conversation(self.id);
+            let tokens = conversation.len as usize + rows.len();
+            // Evicted meanwhile, it remembers nothing; the logits are right all the same.
+            if conversation.evicted { None } else { Some(tokens) }
+        };
+        self.check_finite(&logits, slot, tokens.unwrap_or(rows.len()))?;
+        if tokens.is_some() {
+            self.shared.borrow().conversation(self.id).len += rows.len() as u32;
+        }
+        Ok(logits)
+    }
+
+    /// Writes and submits a step, and a copy of its output. Gives the slot, and where the output comes back.
+    async fn step_in_turn(
+        &self,
+        rows: &[RowInput<'_>],
+        spans: &[Range<usize>],
+        bytes: u64,
+    ) -> Result<(u32, wgpu::Buffer, wgpu::SubmissionIndex), GpuError> {
+        {
             let (_turn, slot) = self.turn().await?;
             let WrittenStep { plan, size } = self.write(rows, spans, slot).await?;
             let (from, to) = {
@@ -123,14 +150,9 @@ impl GpuState {
             };
             let copy = BufferCopy { from, to: to.clone(), to_offset: 0, bytes };
             let ending = Ending { choosers: Vec::new(), copies: vec![copy] };
-            (slot, to, self.model.submit(&self.shared, &plan, size, ending).await?)
-        };
-        let logits = readback::floats(&self.model.gpu, &read, bytes, submission).await?;
-        self.shared.borrow().spare.push(read);
-        let tokens = self.len() + rows.len();
-        self.check_finite(&logits, slot, tokens)?;
-        self.shared.borrow().conversation(self.id).len += rows.len() as u32;
-        Ok(logits)
+            let submission = self.model.submit(&self.shared, &plan, size, ending).await?;
+            Ok((slot, to, submission))
+        }
     }
 
     /// Refuses logits that are not finite. Those after a row with an infinity or NaN are all NaN, so the first few tell.
@@ -139,7 +161,10 @@ impl GpuState {
     }
 
     fn not_finite(&self, slot: u32, tokens: usize) -> GpuError {
-        self.shared.borrow().pool.damage(slot);
+        let mut run = self.shared.borrow();
+        if run.pool.held_by(self.id) == Some(slot) {
+            run.pool.damage(slot);
+        }
         GpuError::NotFinite { value: "logits", tokens }
     }
 

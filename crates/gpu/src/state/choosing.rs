@@ -9,6 +9,7 @@ use super::{GpuState, RowInput, WrittenStep};
 use crate::{
     GpuError,
     options::decode_shape,
+    plan::Plan,
     readback::{Readback, SharedReadback},
     rows::RowTable,
     run::{BufferCopy, Choice, Conversation, Ending, Run, write_table},
@@ -147,13 +148,15 @@ impl GpuState {
         run.spare.extend(buffer);
         let host_reads = run.host_reads();
         let conversation = run.conversation(self.id);
-        if conversation.evicted {
-            return Err(GpuError::Evicted);
+        // A conversation that was evicted meanwhile still gets the token that is here, so that it makes progress however often
+        // it has to be read again. The next call says that it was evicted.
+        let evicted = conversation.evicted;
+        if !evicted {
+            conversation.choices.pop_front();
         }
-        conversation.choices.pop_front();
         match words[..] {
             [token, 0, ..] => {
-                conversation.unread = host_reads.then_some(token);
+                conversation.unread = (host_reads && !evicted).then_some(token);
                 Ok(token)
             }
             [_, 1, ..] => {
@@ -181,21 +184,23 @@ impl GpuState {
     /// Submits steps for tokens that nobody has seen yet, each of which reads what the one before it chose: for this
     /// conversation, and for all others that are being written. The turn is held.
     async fn run_ahead(&self) -> Result<(), GpuError> {
-        loop {
-            let Some(together) =
-                decoded_together(&mut self.shared.borrow(), self.id, self.model.options.context)
-            else {
-                return Ok(());
-            };
-            self.decode(&together).await?;
+        let together = || decoded_together(&mut self.shared.borrow(), self.id, self.model.options.context);
+        while let Some(wanted) = together() {
+            let plan = self.model.prepare(&self.shared, decode_shape(wanted.len() as u32)).await?;
+            // While a new plan was made, a conversation may have ended, or another one begun.
+            match together() {
+                Some(now) if now.len() == wanted.len() => self.decode(&plan, &now).await?,
+                _ => {}
+            }
         }
+        Ok(())
     }
 
-    /// One step that reads the last choice of each of these conversations and chooses the next.
-    async fn decode(&self, together: &[u64]) -> Result<(), GpuError> {
+    /// One step that reads the last choice of each of these conversations and chooses the next. Nothing is awaited before the
+    /// step is submitted: a plan without paged experts does not pause.
+    async fn decode(&self, plan: &Plan, together: &[u64]) -> Result<(), GpuError> {
         let (model, shared) = (&*self.model, &*self.shared);
         let shape = decode_shape(together.len() as u32);
-        let plan = model.prepare(shared, shape).await?;
         let (table, ending, read) = {
             let mut run = shared.borrow();
             let bytes = CHOICE_BYTES * together.len() as u64;
@@ -218,7 +223,7 @@ impl GpuState {
             (RowTable::decode(&rows), ending, read)
         };
         write_table(model, shared, &table, shape);
-        let submission = model.submit(shared, &plan, table.size(), ending).await?;
+        let submission = model.submit(shared, plan, table.size(), ending).await?;
         let bytes = CHOICE_BYTES * together.len() as u64;
         let step = Rc::new(SharedReadback::new(Readback::start(read, bytes, submission)));
         let mut run = shared.borrow();
