@@ -150,19 +150,8 @@ export class ChatController {
   }
 
   /** Writes another answer to the same question. A failed answer without text is removed. */
-  async regenerate(id: string, trimmed?: Trimmed): Promise<void> {
-    const conversation = this.#current.peek();
-    const message = find(conversation, id);
-    if (!message || message.parent === null) {
-      return;
-    }
-    const question = message.parent;
-    await this.#starts(async () => {
-      if (message.state === "failed" && message.content === "") {
-        removeLeaf(conversation, id);
-      }
-      await this.#answer(conversation, question, trimmed);
-    });
+  async regenerate(id: string): Promise<void> {
+    await this.#answerAgain(this.#current.peek(), id);
   }
 
   /** Whether an answer can be continued: it was cut off or stopped, and nothing follows it. */
@@ -181,7 +170,10 @@ export class ChatController {
     }
   }
 
-  /** Leaves out the oldest messages, or lets the model summarise them, and then answers the question of a failed answer. */
+  /**
+   * Leaves out the oldest messages, or lets the model summarise them, and then answers the question of a failed answer. The user may
+   * open another chat in the meantime.
+   */
   async makeRoom(id: string, how: "drop" | "summarise"): Promise<void> {
     const conversation = this.#current.peek();
     const message = find(conversation, id);
@@ -195,13 +187,17 @@ export class ChatController {
       if (!plan) {
         throw Object.assign(new Error("the message alone is longer than the context"), { code: "context.message" });
       }
+      if (!this.#library.get(conversation.id)) {
+        // The chat was deleted meanwhile.
+        return;
+      }
       const trimmed: Trimmed = how === "summarise" ? { ...plan, summary: "" } : plan;
       if (message.content === "") {
-        return await this.regenerate(id, trimmed);
+        return await this.#answerAgain(conversation, id, trimmed);
       }
       // The error came while the answer was being continued.
       message.trimmed = trimmed;
-      await this.continue(id);
+      await this.#starts(() => this.#resume(conversation, message));
     } catch (thrown) {
       message.error = errorOf(thrown);
       this.#changed();
@@ -274,6 +270,20 @@ export class ChatController {
     add(conversation, message);
     this.#library.wrote(message.id);
     await this.#answer(conversation, message.id);
+  }
+
+  async #answerAgain(conversation: Conversation, id: string, trimmed?: Trimmed): Promise<void> {
+    const message = find(conversation, id);
+    if (!message || message.parent === null) {
+      return;
+    }
+    const question = message.parent;
+    await this.#starts(async () => {
+      if (message.state === "failed" && message.content === "") {
+        removeLeaf(conversation, id);
+      }
+      await this.#answer(conversation, question, trimmed);
+    });
   }
 
   async #answer(conversation: Conversation, question: string, trimmed?: Trimmed): Promise<void> {

@@ -293,6 +293,37 @@ describe("a full context", () => {
     await chat.stop();
   });
 
+  test("gets room in its own chat if the user opens another one meanwhile", async () => {
+    const { chat, replies, send } = await makeChat();
+    for (const text of ["word ".repeat(60), "And now?"]) {
+      await send(text.trim());
+      replies.at(-1)?.write("Yes.");
+      replies.at(-1)?.end();
+      await settle();
+    }
+    const { conversation } = chat;
+    for (const begun of ["", "Well,"]) {
+      const failed = path(conversation).at(-1) as ChatMessage;
+      Object.assign(failed, { content: begun, state: "failed" });
+      const before = replies.length;
+      void chat.makeRoom(failed.id, "drop");
+      chat.open();
+      await settle();
+      expect(replies.length).toBe(before + 1);
+      expect(path(conversation).at(-1)).toMatchObject({ state: "writing", content: begun, trimmed: { dropped: 2 } });
+      expect(path(chat.conversation)).toEqual([]);
+      await chat.stop();
+      chat.open(conversation.id);
+      expect(chat.conversation).toBe(conversation);
+    }
+    const count = replies.length;
+    const room = chat.makeRoom(path(conversation).at(-1)?.id ?? "", "drop");
+    await chat.delete(conversation.id);
+    await room;
+    chat.open(conversation.id);
+    expect([replies.length, path(chat.conversation)]).toEqual([count, []]);
+  });
+
   test("is told if the message alone is too long", async () => {
     const { chat, replies, send } = await makeChat();
     await send("word ".repeat(200).trim());
