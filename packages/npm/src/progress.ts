@@ -21,10 +21,8 @@ export class LoadProgress {
   readonly #tell: (event: ProgressEvent) => void;
   readonly #now: () => number;
   readonly #last = new Map<string, { time: number; loaded: number }>();
-  /** The fraction of each file that has been downloaded into the store. */
+  /** The files that are downloaded into the store before anything is uploaded, by URL, with the fraction that has arrived. */
   readonly #downloads = new Map<string, number>();
-  /** How many files are downloaded into the store before anything is uploaded. */
-  #files = 0;
   #upload = 0;
   #compile = 0;
   #overall = 0;
@@ -34,15 +32,20 @@ export class LoadProgress {
     this.#now = now;
   }
 
-  /** Announces how many files will be downloaded into the store before the model is uploaded. */
-  expectDownloads(files: number): void {
-    this.#files = files;
+  /** Announces the URLs of the files that will be downloaded into the store before the model is uploaded. */
+  expectDownloads(urls: Iterable<string>): void {
+    for (const url of urls) {
+      this.#downloads.set(url, 0);
+    }
   }
 
-  /** Reports a stage. Events that come too soon after the previous one of the same kind are left out. */
-  at(status: Status, file: string, loaded: number, total: number): void {
+  /**
+   * Reports a stage. Events that come too soon after the previous one of the same kind are left out. `url` tells which of the expected
+   * downloads it is: the store may have to give a file another name than its URL has.
+   */
+  at(status: Status, file: string, loaded: number, total: number, url = file): void {
     const progress = total > 0 ? Math.min(loaded / total, 1) : 1;
-    const overall = this.#count(status, file, progress);
+    const overall = this.#count(status, url, progress);
     const key = `${status} ${file}`;
     const before = this.#last.get(key);
     const time = this.#now();
@@ -55,17 +58,19 @@ export class LoadProgress {
   }
 
   /** The progress of the whole load. */
-  #count(status: Status, file: string, progress: number): number {
-    if (status === "download" && this.#files > 0) {
-      this.#downloads.set(file, progress);
+  #count(status: Status, url: string, progress: number): number {
+    // Files that are in the store already also report a finished download. They take no time and do not count.
+    if (status === "download" && this.#downloads.has(url)) {
+      this.#downloads.set(url, progress);
     } else if (status === "upload") {
       this.#upload = progress;
     } else if (status === "compile") {
       this.#compile = progress;
     }
-    const share = this.#files > 0 ? SHARES.downloaded : SHARES.stored;
-    const downloaded = [...this.#downloads.values()].reduce((sum, part) => sum + part, 0) / Math.max(this.#files, 1);
-    const sum = share.download * Math.min(downloaded, 1) + share.upload * this.#upload + share.compile * this.#compile;
+    const files = this.#downloads.size;
+    const share = files > 0 ? SHARES.downloaded : SHARES.stored;
+    const downloaded = [...this.#downloads.values()].reduce((sum, part) => sum + part, 0) / Math.max(files, 1);
+    const sum = share.download * downloaded + share.upload * this.#upload + share.compile * this.#compile;
     // The last step of `compile` ends every load. Before it, rounding must not reach 1; and an upload that starts over with another
     // residency must not move the bar back.
     const now = status === "compile" && progress === 1 ? 1 : Math.min(sum, 0.999);

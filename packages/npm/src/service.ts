@@ -32,6 +32,9 @@ interface OpenSession {
   closing: AbortController;
 }
 
+/** How files are opened, whether their downloads are reported or not. */
+type Reading = Omit<OpenOptions, "onDownload">;
+
 type Handlers = {
   [N in Name]: (params: Protocol[N]["params"], context: Context) => Promise<Protocol[N]["result"]>;
 };
@@ -123,17 +126,18 @@ export class Service {
     const sources: ByteSource[] = [];
     try {
       const wasm = await runtime(params.wasm);
-      const options: OpenOptions = {
+      const options: Reading = {
         signal,
         headers: params.headers,
         store,
-        onDownload: (file, loaded, total) => events.at("download", file, loaded, total),
         onVerify: (file, loaded, total) => events.at("verify", file, loaded, total),
         readPage: (reader, offset, length) => this.#readPage(reader, offset, length),
       };
       events.expectDownloads(await inspectDownloads(wasm, params, options));
       for (const file of params.sources) {
-        sources.push(await open(file, options));
+        const url = file.kind === "url" ? file.url : undefined;
+        const onDownload: OpenOptions["onDownload"] = (name, loaded, total) => events.at("download", name, loaded, total, url);
+        sources.push(await open(file, { ...options, onDownload }));
       }
       const file = fileName(sources[0]?.name ?? "");
       const progress = (status: ProgressEvent["status"], loaded: number, total: number) =>
@@ -278,22 +282,28 @@ async function cancellable<T>(wasm: Runtime, signal: AbortSignal, work: (cancel:
 }
 
 /**
- * Inspects a model whose files are about to be downloaded into the store, so that a model that cannot run here is not downloaded at
- * all. Gives the number of files to download; 0 if nothing is stored or all files are in the store already.
+ * The errors of servers that answer Range requests with the whole file or with a wrong `Content-Range`, so that the header cannot be
+ * read alone. The download itself can still work, and loading checks the model.
  */
-async function inspectDownloads(wasm: Runtime, { sources: sent, options }: InspectParams, opening: OpenOptions): Promise<number> {
+const UNREADABLE: readonly string[] = ["source.range_ignored", "source.content_range"];
+
+/**
+ * Inspects a model whose files are about to be downloaded into the store, so that a model that cannot run here is not downloaded at
+ * all. Gives the URLs of the files to download: none if nothing is to be stored or all files are in the store already.
+ */
+async function inspectDownloads(wasm: Runtime, { sources: sent, options }: InspectParams, opening: Reading): Promise<Set<string>> {
   const { store, ...reading } = opening;
-  if (!store) {
-    return 0;
-  }
   const remote = new Set<string>();
+  if (!store) {
+    return remote;
+  }
   for (const file of sent) {
     if (file.kind === "url" && !(await isStored(file.url, store))) {
       remote.add(file.url);
     }
   }
   if (remote.size === 0) {
-    return 0;
+    return remote;
   }
   const silent: OpenOptions = { ...reading, onDownload: () => {}, onVerify: () => {} };
   const sources: ByteSource[] = [];
@@ -304,14 +314,13 @@ async function inspectDownloads(wasm: Runtime, { sources: sent, options }: Inspe
     }
     await cancellable(wasm, opening.signal, (cancel) => wasm.inspect(sources, options, cancel));
   } catch (thrown) {
-    // Without Range requests the header cannot be read alone. The download itself still works, and loading checks the model.
-    if ((thrown as { code?: unknown }).code !== "source.range_ignored") {
+    if (!UNREADABLE.includes(String((thrown as { code?: unknown }).code))) {
       throw thrown;
     }
   } finally {
     sources.forEach((source) => source.close?.());
   }
-  return remote.size;
+  return remote;
 }
 
 /** The GPU's name as the browser reports it. wgpu does not ask for all of it. */

@@ -5,23 +5,26 @@
 // components that use a getter are updated.
 
 import { effect, signal, untracked } from "@preact/signals";
-import type { ChatOptions, Engine, Reply } from "rullama";
+import type { ChatOptions, Engine, Message, Reply } from "rullama";
 import type { ModelHost } from "../model/host";
 import type { Preferences } from "../state/preferences";
 import type { Settings } from "../state/settings";
-import { continuation } from "./continuation";
+import { continuation, type Continuation } from "./continuation";
 import type { Drafts } from "./drafts";
 import type { Library } from "./library";
 import { promptOf } from "./prompt";
 import { MessageQueue, takeUnsent } from "./queue";
 import { add, children, find, newConversation, newId, path, removeLeaf, show, type ChatMessage, type Conversation, type Trimmed } from "./tree";
-import { measureWith, planTrim, summaryPrompt, summaryTokens } from "./trim";
+import { measureWith, planTrim, summaryPrompt, summaryTokens, type Measure } from "./trim";
 
 /** Milliseconds between two saves of an answer that is being written. */
 const SAVE_EVERY = 1500;
 
 /** Milliseconds of an answer before its speed means something. */
 const MEASURABLE = 300;
+
+/** The code of the error if an answer is so long that it can only be continued with a larger context. */
+const ANSWER_FILLS = "context.answer";
 
 /** An answer that is being written. */
 export interface Writing {
@@ -150,26 +153,16 @@ export class ChatController {
   }
 
   /** Writes another answer to the same question. A failed answer without text is removed. */
-  async regenerate(id: string, trimmed?: Trimmed): Promise<void> {
-    const conversation = this.#current.peek();
-    const message = find(conversation, id);
-    if (!message || message.parent === null) {
-      return;
-    }
-    const question = message.parent;
-    await this.#starts(async () => {
-      if (message.state === "failed" && message.content === "") {
-        removeLeaf(conversation, id);
-      }
-      await this.#answer(conversation, question, trimmed);
-    });
+  async regenerate(id: string): Promise<void> {
+    await this.#answerAgain(this.#current.peek(), id);
   }
 
-  /** Whether an answer can be continued: it was cut off or stopped, and nothing follows it. */
+  /** Whether an answer can be continued: it was cut off or stopped, or waits for a larger context, and nothing follows it. */
   canContinue(message: ChatMessage): boolean {
-    const begun = message.content !== "" || Boolean(message.thought);
-    const ended = message.state === "stopped" || (message.state === "complete" && message.cut === true);
-    return message.role === "assistant" && begun && ended && children(this.#current.peek(), message.id).length === 0;
+    const cut = message.state === "complete" && message.cut === true;
+    const full = message.state === "failed" && message.error?.code === ANSWER_FILLS;
+    const ended = message.state === "stopped" || cut || full;
+    return message.role === "assistant" && isBegun(message) && ended && children(this.#current.peek(), message.id).length === 0;
   }
 
   /** Continues an answer that was cut off or stopped. */
@@ -181,7 +174,10 @@ export class ChatController {
     }
   }
 
-  /** Leaves out the oldest messages, or lets the model summarise them, and then answers the question of a failed answer. */
+  /**
+   * Leaves out the oldest messages, or lets the model summarise them, and then answers the question of a failed answer. The user may
+   * open another chat in the meantime.
+   */
   async makeRoom(id: string, how: "drop" | "summarise"): Promise<void> {
     const conversation = this.#current.peek();
     const message = find(conversation, id);
@@ -191,17 +187,25 @@ export class ChatController {
     }
     try {
       const engine = await this.#host.ready();
-      const plan = await planTrim(conversation, question, engine.info.context, measureWith(engine));
+      // With text, the error came while the answer was being continued, so its text has to fit as well.
+      const begun = isBegun(message);
+      const measure = begun ? this.#measureContinued(engine, message) : measureWith(engine);
+      const plan = await planTrim(conversation, question, engine.info.context, measure);
       if (!plan) {
-        throw Object.assign(new Error("the message alone is longer than the context"), { code: "context.message" });
+        throw begun
+          ? Object.assign(new Error("the question and its answer are longer than the context"), { code: ANSWER_FILLS })
+          : Object.assign(new Error("the message alone is longer than the context"), { code: "context.message" });
+      }
+      if (!this.#library.get(conversation.id)) {
+        // The chat was deleted meanwhile.
+        return;
       }
       const trimmed: Trimmed = how === "summarise" ? { ...plan, summary: "" } : plan;
-      if (message.content === "") {
-        return await this.regenerate(id, trimmed);
+      if (!begun) {
+        return await this.#answerAgain(conversation, id, trimmed);
       }
-      // The error came while the answer was being continued.
       message.trimmed = trimmed;
-      await this.continue(id);
+      await this.#starts(() => this.#resume(conversation, message));
     } catch (thrown) {
       message.error = errorOf(thrown);
       this.#changed();
@@ -274,6 +278,20 @@ export class ChatController {
     add(conversation, message);
     this.#library.wrote(message.id);
     await this.#answer(conversation, message.id);
+  }
+
+  async #answerAgain(conversation: Conversation, id: string, trimmed?: Trimmed): Promise<void> {
+    const message = find(conversation, id);
+    if (!message || message.parent === null) {
+      return;
+    }
+    const question = message.parent;
+    await this.#starts(async () => {
+      if (message.state === "failed" && message.content === "") {
+        removeLeaf(conversation, id);
+      }
+      await this.#answer(conversation, question, trimmed);
+    });
   }
 
   async #answer(conversation: Conversation, question: string, trimmed?: Trimmed): Promise<void> {
@@ -380,11 +398,20 @@ export class ChatController {
   async #start(engine: Engine, conversation: Conversation, message: ChatMessage, signal: AbortSignal): Promise<{ reply: Reply; thoughtEnd?: number | undefined }> {
     const prompt = promptOf(conversation, message.parent ?? undefined, message.trimmed);
     const { think, ...options } = replyOptions(this.#preferences.settings, engine, signal);
-    if (message.content === "" && !message.thought) {
+    if (!isBegun(message)) {
       return { reply: engine.chat(prompt, { ...options, think }) };
     }
-    const { ids, thoughtEnd } = await continuation(engine, prompt, message, think || Boolean(message.thought));
+    const { ids, thoughtEnd } = await this.#continuation(engine, prompt, message);
     return { reply: engine.generate(ids, options), thoughtEnd };
+  }
+
+  #continuation(engine: Engine, prompt: Message[], message: ChatMessage): Promise<Continuation> {
+    return continuation(engine, prompt, message, this.#preferences.settings.think || Boolean(message.thought));
+  }
+
+  /** Counts the tokens of a prompt together with the part of the answer that exists. */
+  #measureContinued(engine: Engine, message: ChatMessage): Measure {
+    return async (prompt) => (await this.#continuation(engine, prompt, message)).ids.length;
   }
 
   /** Writes the summary of the messages that are left out, if one is wanted. */
@@ -422,6 +449,11 @@ export class ChatController {
       this.open();
     }
   }
+}
+
+/** Whether a part of an answer exists, be it only a part of its thought. */
+function isBegun({ content, thought }: ChatMessage): boolean {
+  return content !== "" || Boolean(thought);
 }
 
 function replyOptions(settings: Readonly<Settings>, engine: Engine, signal: AbortSignal): ChatOptions & { think: boolean } {

@@ -19,7 +19,7 @@ export function measureWith(engine: Engine): Measure {
 
 /**
  * Which messages to leave out so that the question `upTo` fits: whole turns, oldest first, as few as possible. Undefined if the
- * question alone is too long.
+ * question alone is too long. Where an answer is continued, `measure` counts the part that exists as well.
  */
 export async function planTrim(conversation: Conversation, upTo: string, context: number, measure: Measure): Promise<Trimmed | undefined> {
   const all = messagesUpTo(conversation, upTo);

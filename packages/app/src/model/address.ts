@@ -1,21 +1,8 @@
 // Addresses of model files as users paste them.
 
-const HUGGING_FACE = /^(www\.)?(huggingface\.co|hf\.co)$/;
+import { downloadUrl } from "rullama";
 
-/**
- * The address of the file itself. On Hugging Face, people copy the address of the page about a file (`…/blob/…`); the file is at
- * `…/resolve/…`. Gives the text unchanged if it isn't an address.
- */
+/** The address of the file itself, also where the user copied the address of the page about a file on Hugging Face. */
 export function fileAddress(typed: string): string {
-  const text = typed.trim();
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    return text;
-  }
-  if (HUGGING_FACE.test(url.hostname)) {
-    url.pathname = url.pathname.replace(/^(\/(?:datasets\/)?[^/]+\/[^/]+)\/blob\//, "$1/resolve/");
-  }
-  return url.href;
+  return downloadUrl(typed.trim());
 }

@@ -1,8 +1,8 @@
 // A quick look at an address before a download: does the server answer, with success, and with a GGUF file?
 //
-// The npm package retries failed requests, which suits a download that was interrupted but makes a mistyped address look like one
-// that is still loading. And a page cannot learn why a request failed: DNS, a refused connection and CORS all look alike. A second
-// request without CORS tells the last one apart.
+// The npm package also gives up soon on a server that never answers, but its error has one code, `source.connection`, for every reason.
+// The page has a text and a next step for each of them, so it needs a code for each. A page cannot learn why a request failed: DNS, a
+// refused connection and CORS all look alike. A second request without CORS tells the last one apart.
 
 import { fileName } from "./choice";
 

@@ -120,6 +120,7 @@ const ENTRIES: Readonly<Record<string, Entry>> = {
     text: "It is longer than the whole context. Shorten it, or load the model with a larger context.",
     step: "settings",
   },
+  "context.answer": { title: "The answer fills the context", text: "Load the model with a larger context.", step: "settings" },
   "context.too_large": { title: "The context is too large", text: contextTooLarge, step: "settings" },
 
   gguf: {

@@ -120,7 +120,7 @@ async function makeChat() {
     await settle();
   };
   const shown = () => path(chat.conversation).map(({ content, state }) => [content, state]);
-  return { chat, replies, send, shown };
+  return { chat, engine, replies, send, shown };
 }
 
 describe("a message during a reply", () => {
@@ -293,6 +293,37 @@ describe("a full context", () => {
     await chat.stop();
   });
 
+  test("gets room in its own chat if the user opens another one meanwhile", async () => {
+    const { chat, replies, send } = await makeChat();
+    for (const text of ["word ".repeat(60), "And now?"]) {
+      await send(text.trim());
+      replies.at(-1)?.write("Yes.");
+      replies.at(-1)?.end();
+      await settle();
+    }
+    const { conversation } = chat;
+    for (const begun of ["", "Well,"]) {
+      const failed = path(conversation).at(-1) as ChatMessage;
+      Object.assign(failed, { content: begun, state: "failed" });
+      const before = replies.length;
+      void chat.makeRoom(failed.id, "drop");
+      chat.open();
+      await settle();
+      expect(replies.length).toBe(before + 1);
+      expect(path(conversation).at(-1)).toMatchObject({ state: "writing", content: begun, trimmed: { dropped: 2 } });
+      expect(path(chat.conversation)).toEqual([]);
+      await chat.stop();
+      chat.open(conversation.id);
+      expect(chat.conversation).toBe(conversation);
+    }
+    const count = replies.length;
+    const room = chat.makeRoom(path(conversation).at(-1)?.id ?? "", "drop");
+    await chat.delete(conversation.id);
+    await room;
+    chat.open(conversation.id);
+    expect([replies.length, path(chat.conversation)]).toEqual([count, []]);
+  });
+
   test("is told if the message alone is too long", async () => {
     const { chat, replies, send } = await makeChat();
     await send("word ".repeat(200).trim());
@@ -301,6 +332,48 @@ describe("a full context", () => {
     const answer = path(chat.conversation)[1] as ChatMessage;
     await chat.makeRoom(answer.id, "drop");
     expect(answer.error?.code).toBe("context.message");
+  });
+
+  test.each(["content", "thought"] as const)("counts the %s of an answer that is continued", async (part) => {
+    const { chat, replies, send } = await makeChat();
+    for (const text of ["word ".repeat(20), "word ".repeat(20), "And now?"]) {
+      await send(text.trim());
+      replies.at(-1)?.write("Yes.");
+      replies.at(-1)?.end();
+      await settle();
+    }
+    const answer = path(chat.conversation).at(-1) as ChatMessage;
+    // Without the answer, it would be enough to leave out the first turn.
+    Object.assign(answer, { content: "", [part]: "word ".repeat(80).trim(), state: "failed" });
+    void chat.makeRoom(answer.id, "drop");
+    await settle();
+    expect([answer.state, answer.trimmed?.dropped]).toEqual(["writing", 4]);
+    expect(replies.at(-1)?.request).toMatch(/^user: And now\?/);
+    await chat.stop();
+  });
+
+  test("is told if the answer fills it, and continues once the context is larger", async () => {
+    const { chat, engine, replies, send } = await makeChat();
+    await send("count");
+    replies[0]?.write("1, ".repeat(120));
+    replies[0]?.end("length");
+    await settle();
+    const answer = path(chat.conversation)[1] as ChatMessage;
+    void chat.continue(answer.id);
+    await settle();
+    replies[1]?.fail("context.overflow");
+    await settle();
+    expect(chat.canContinue(answer)).toBe(false);
+    await chat.makeRoom(answer.id, "drop");
+    expect([answer.error?.code, replies.length, chat.canContinue(answer)]).toEqual(["context.answer", 2, true]);
+    engine.info.context = 1000;
+    void chat.continue(answer.id);
+    await settle();
+    replies[2]?.write(" 2");
+    replies[2]?.end();
+    await settle();
+    expect(answer).toMatchObject({ state: "complete", content: `${"1, ".repeat(120).trim()} 2` });
+    expect(answer.error).toBe(undefined);
   });
 
   test("is exported and imported", () => {

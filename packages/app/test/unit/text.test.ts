@@ -149,7 +149,7 @@ describe("what errors say", () => {
     ...["option.unknown", "option.out_of_range", "sample.not_finite", "source.status", "source.connection", "source.range_ignored"],
     ...["source.changed", "source.too_slow", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
     ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "source.content_range"],
-    ...["source.address", "source.offline", "source.timeout", "source.cors", "context.message"],
+    ...["source.address", "source.offline", "source.timeout", "source.cors", "context.message", "context.answer"],
     ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid", "report.refused"],
   ];
 
