@@ -116,9 +116,9 @@ export const tests = [
       await assert.fails(() => load(url, { kv: "q4" }), "option.wrong_type");
       await assert.fails(() => load(url, { context: 0 }), "option.out_of_range");
       await assert.fails(() => load(url, { context: 1_000_000 }), "context.too_large");
-      const little = { memory: 8e6, residency: "gpu" };
+      const little = { memory: 9e6, residency: "gpu" };
       const large = await assert.fails(() => load(url, little), "memory.too_large");
-      assert(large.details.bytes > 8e6 && large.details.largestContext > 0, JSON.stringify(large.details));
+      assert(large.details.bytes > 9e6 && large.details.largestContext > 0, JSON.stringify(large.details));
       await assert.fails(() => load(url, { signal: AbortSignal.abort() }), "cancelled");
       await assert.fails(() => load(url, { wasm: `${origin}/nothing.wasm` }), "internal");
       delete Navigator.prototype.gpu;
