@@ -100,7 +100,10 @@ export async function demoAnswers(checks, app) {
   });
 
   await checks.check("without thinking it is right as well", async () => {
+    const thinking = (on) => page.waitForSelector(`.composer-below [data-setting="think"][aria-pressed="${on}"] >> text=Thinking ${on ? "on" : "off"}`);
+    await thinking(true);
     await page.click('[data-setting="think"]');
+    await thinking(false);
     await page.click(".sidebar >> text=New chat");
     await app.ask("What is 7 + 5?");
     assert(/\b12\b/.test(await said(app)), await said(app));
