@@ -14,7 +14,7 @@ pub(crate) fn provide() {
     if std::env::var_os(NAME).is_some_and(|value| !value.is_empty()) {
         return;
     }
-    // A file has no entries, and nobody can create any: no other user can offer a socket below this path.
+    // A file has no entries and can't get any, so no other user can offer a socket below this path.
     // SAFETY: `main` calls this first, before it starts the runtime or anything else that could start a thread, so no
     // other thread can read or change the environment meanwhile.
     unsafe { std::env::set_var(NAME, "/dev/null") };

@@ -28,7 +28,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stopped = Arc::clone(&stop);
     // Listening begins here, not when the task first runs, so that no signal is missed.
     let signalled = end_or_hang_up()?;
-    // Nobody waits for the task: it ends with the program.
+    // The task is never joined: it ends with the program.
     tokio::spawn(async move {
         signalled.await;
         stopped.store(true, Ordering::Relaxed);

@@ -72,7 +72,7 @@ fn a_signal_leaves_nothing_behind() {
         let folder = folder.path();
         fs::write(folder.join("m.gguf"), "precious").unwrap();
         // Large enough not to be done before it is stopped, and limited so that a program that ignores the signal does not fill
-        // the disk. Whoever runs the tests may ignore hang-ups, as `nohup` does; this program does not.
+        // the disk. The tests may run with SIGHUP ignored, as under `nohup`; `env` restores the default for this program.
         let script = format!(
             "ulimit -f 8000000; exec env --default-signal=HUP '{PROGRAM}' synth 31b m.gguf --format bf16"
         );

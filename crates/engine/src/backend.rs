@@ -113,7 +113,7 @@ pub trait State {
         unreachable!("only states that begin replies are asked for tokens")
     }
 
-    /// Replaces the device and starts with an empty cache, after an error that was [`EngineError::DeviceLost`]. Gives
+    /// Starts with an empty cache after [`EngineError::DeviceLost`], on a new device, or after [`EngineError::Evicted`]. Gives
     /// `false` if this state cannot do that.
     fn recover(&mut self) -> Pending<'_, bool> {
         Box::pin(async { Ok(false) })

@@ -148,7 +148,7 @@ impl Engine {
     }
 
     /// Checks a model and uploads it to a GPU. Without a context in the options, conversations may have 4096 tokens,
-    /// because memory is reserved for each token. `progress` is told how many bytes of how many are uploaded.
+    /// because memory is reserved for each token. `progress` gets the bytes uploaded and their total.
     #[cfg(feature = "gpu")]
     pub async fn load_on(
         gpu: rullama_gpu::Gpu,

@@ -180,7 +180,7 @@ impl<'s> TokenStream<'s> {
     }
 }
 
-/// Tokens that nobody asks for any more need not be computed.
+/// The caller wants no more tokens, so the backend stops computing them.
 impl Drop for TokenStream<'_> {
     fn drop(&mut self) {
         self.session.state.end();

@@ -141,18 +141,16 @@ impl GpuState {
         spans: &[Range<usize>],
         bytes: u64,
     ) -> Result<(u32, wgpu::Buffer, wgpu::SubmissionIndex), GpuError> {
-        {
-            let (_turn, slot) = self.turn().await?;
-            let WrittenStep { plan, size } = self.write(rows, spans, slot).await?;
-            let (from, to) = {
-                let mut run = self.shared.borrow();
-                (run.output.clone(), run.read_buffer(&self.model, bytes))
-            };
-            let copy = BufferCopy { from, to: to.clone(), to_offset: 0, bytes };
-            let ending = Ending { choosers: Vec::new(), copies: vec![copy] };
-            let submission = self.model.submit(&self.shared, &plan, size, ending).await?;
-            Ok((slot, to, submission))
-        }
+        let (_turn, slot) = self.turn().await?;
+        let WrittenStep { plan, size } = self.write(rows, spans, slot).await?;
+        let (from, to) = {
+            let mut run = self.shared.borrow();
+            (run.output.clone(), run.read_buffer(&self.model, bytes))
+        };
+        let copy = BufferCopy { from, to: to.clone(), to_offset: 0, bytes };
+        let ending = Ending { choosers: Vec::new(), copies: vec![copy] };
+        let submission = self.model.submit(&self.shared, &plan, size, ending).await?;
+        Ok((slot, to, submission))
     }
 
     /// Refuses logits that are not finite. Those after a row with an infinity or NaN are all NaN, so the first few tell.

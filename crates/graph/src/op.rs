@@ -50,7 +50,7 @@ pub enum Attended {
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Op {
-    /// Rows that whoever runs the graph gives.
+    /// Rows that the caller passes by name when it runs the graph.
     Input {
         /// Which of the graph's inputs.
         input: Input,

@@ -45,7 +45,7 @@ struct Product {
     buffers: Vec<(&'static str, Slot)>,
     /// Uniforms of the input fragment.
     uniforms: Vec<UniformValue>,
-    /// What the kernel itself is told, all but the fields of a shard.
+    /// The kernel's uniform, without the fields that depend on the shard.
     params: LinearParams,
 }
 

@@ -181,7 +181,7 @@ impl GpuState {
         Ok(())
     }
 
-    /// Submits steps for tokens that nobody has seen yet, each of which reads what the one before it chose: for this
+    /// Submits steps ahead of the host, each of which reads the token that the step before it chose: for this
     /// conversation, and for all others that are being written. The turn is held.
     async fn run_ahead(&self) -> Result<(), GpuError> {
         let together = || decoded_together(&mut self.shared.borrow(), self.id, self.model.options.context);
@@ -274,7 +274,7 @@ fn decoded_together(run: &mut Run, asking: u64, context: u32) -> Option<Vec<u64>
     Some(together.collect())
 }
 
-/// A step whose end is awaited. If nobody waits for it any more, nothing was read.
+/// A step whose result is awaited. If the caller gives up, the conversation is set back: nothing was read.
 struct Unfinished<'s> {
     state: &'s GpuState,
     before: usize,

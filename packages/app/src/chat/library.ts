@@ -1,4 +1,4 @@
-// All chats: in memory for listing and searching, in IndexedDB to last. Other tabs are told about changes.
+// All chats: kept in memory for listing and searching, and saved in IndexedDB. Other tabs are notified of changes.
 
 import { signal } from "@preact/signals";
 import { ConversationDatabase } from "./database";
