@@ -74,6 +74,24 @@ impl Model {
         Ok(Self { source: Box::new(source), parts })
     }
 
+    /// This model with the tensors of another beside its own, such as a projector's beside those of the text model. Its
+    /// metadata stay its own; those of the other are in [`headers`](Self::headers).
+    pub fn join(self, other: Self) -> Result<Self, ModelError> {
+        if let Some(tensor) = other.tensors().find(|tensor| self.tensor(tensor.name).is_some()) {
+            return Err(ModelError::DuplicateTensor { name: tensor.name.to_owned() });
+        }
+        let start = self.source.len();
+        let mut parts = self.parts;
+        parts.extend(other.parts.into_iter().map(|(at, header)| (start + at, header)));
+        let source = Box::new(PartsSource::new(vec![self.source, other.source]));
+        Ok(Self { source, parts })
+    }
+
+    /// The headers of all of its files, in order.
+    pub fn headers(&self) -> impl Iterator<Item = &Header> {
+        self.parts.iter().map(|(_, header)| header)
+    }
+
     /// The header of the model's first file, which holds all of its metadata.
     pub fn header(&self) -> &Header {
         &self.parts[0].1

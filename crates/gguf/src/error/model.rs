@@ -52,7 +52,7 @@ pub enum ModelError {
         expected: u64,
     },
 
-    /// Two files of a split model hold a tensor of one name.
+    /// Two files of a model hold a tensor of one name.
     #[error("two files of the model contain tensor `{name}`")]
     DuplicateTensor {
         /// The tensor.

@@ -130,6 +130,27 @@ fn files_that_do_not_belong_together_are_refused() {
     ));
 }
 
+/// Two models read as one, whose tensors are where they were in their own files.
+#[test]
+fn joined_models_have_the_tensors_of_both() {
+    let whole = |tensors: &[&str]| open(part(0, 1, tensors.len() as i32, tensors));
+    let text = pollster::block_on(Model::open_parts(vec![
+        memory(part(0, 2, 2, &["a"])),
+        memory(part(1, 2, 2, &["b"])),
+    ]));
+    let joined = text.unwrap().join(whole(&["c", "d"])).unwrap();
+    let read = |name: &str| {
+        let tensor = joined.tensor(name).unwrap();
+        (tensor.part, pollster::block_on(joined.read(tensor.range())).unwrap())
+    };
+    for (name, part) in [("a", 0), ("b", 1), ("c", 2), ("d", 2)] {
+        assert_eq!(read(name), (part, vec![name.as_bytes()[0]; 4]));
+    }
+    assert_eq!(joined.headers().map(Header::tensor_count).collect::<Vec<_>>(), [1, 1, 2]);
+    let refused = whole(&["a"]).join(whole(&["b", "a"])).unwrap_err();
+    assert_eq!(refused.to_string(), "two files of the model contain tensor `a`");
+}
+
 /// A header that arrives in pieces of any size is the header that arrives at once.
 #[test]
 fn the_header_is_read_in_growing_pieces() {
