@@ -9,7 +9,7 @@ use std::{cell::RefCell, rc::Rc};
 use futures_util::lock::Mutex;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
-use rullama_gpu::{Gpu, GpuError, GpuModel, GpuState, ModelOptions};
+use rullama_gpu::{Gpu, GpuError, GpuModel, GpuState, GpuWeights, ModelOptions};
 use rullama_graph::Graph;
 
 use crate::{Backend, Choosing, EngineError, LoadOptions, LogitRows, Logits, Pending, State, Watcher};
@@ -50,7 +50,8 @@ impl Shared {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
         let (graph, wanted) = wanted(&source, config, context, options)?;
-        let loaded = GpuModel::load(gpu, &Rc::new(source), graph, wanted, progress).await.map_err(failed)?;
+        let weights = GpuWeights::new(gpu, Rc::new(source));
+        let loaded = GpuModel::load(&weights, graph, wanted, progress).await.map_err(failed)?;
         Ok(Self { loaded: RefCell::new(Rc::new(loaded)), turn: Mutex::new(()) })
     }
 

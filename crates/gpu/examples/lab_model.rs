@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::open_path;
-use rullama_gpu::{Gpu, GpuModel, GpuOptions, GpuState, ModelOptions, Sampling};
+use rullama_gpu::{Gpu, GpuModel, GpuOptions, GpuState, GpuWeights, ModelOptions, Sampling};
 
 /// Steps that are timed together.
 const ROUNDS: u32 = 20;
@@ -24,7 +24,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     println!("{:?}", gpu.profile());
     let started = Instant::now();
     let options = ModelOptions::default().context(8192);
-    let loaded = Rc::new(GpuModel::load(gpu, &Rc::new(model), graph, options, &mut |_, _| {}).await?);
+    let weights = GpuWeights::new(gpu, Rc::new(model));
+    let loaded = Rc::new(GpuModel::load(&weights, graph, options, &mut |_, _| {}).await?);
     println!("loaded in {:.2} s", started.elapsed().as_secs_f64());
     for size in sizes.chunks_exact(2) {
         time(&mut loaded.state()?, size[0], size[1]).await?;

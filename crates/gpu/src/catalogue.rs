@@ -31,7 +31,7 @@ impl<'a> Catalogue<'a> {
             most_rows: ModelOptions::default().most_rows(),
             pages: 0,
         };
-        Ok(Self { graph, profile, manifest: Manifest::read(model, graph, layout, Numbers::Read).await? })
+        Ok(Self { graph, profile, manifest: Manifest::read(model, graph, layout, Numbers::Read, &[]).await? })
     }
 
     /// Pretends that all matrices are in this format, apart from those whose width is no multiple of its block.

@@ -12,7 +12,7 @@ use crate::{
     options::{capacities, prompt_shape},
     self_test::KernelSet,
     tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
-    weights::{Conversion, Layout, Manifest, Numbers, Resident},
+    weights::{Conversion, GpuWeights, Layout, Manifest, Numbers, Packed, Resident},
 };
 
 /// Without a memory limit, one of this many experts has a page.
@@ -27,6 +27,8 @@ pub(crate) struct LoadRequest<'a> {
     pub(crate) options: &'a ModelOptions,
     pub(crate) kernels: KernelSet,
     pub(crate) numbers: Numbers,
+    /// What other graphs hold of the weights.
+    pub(crate) held: &'a [Packed],
 }
 
 /// A model that fits into memory, before its weights are read.
@@ -85,13 +87,14 @@ impl<'a> LoadRequest<'a> {
     /// Uploads the weights with the fastest residency that fits, or the one that was asked for.
     pub(crate) async fn fitting(
         self,
+        set: &GpuWeights,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(Fitted, Resident), GpuError> {
         let mut candidates = self.candidates();
         loop {
             let fitted = candidates.next().await?;
             let conversation = fitted.budget.conversation();
-            match Resident::upload(self.gpu, self.model, &fitted.manifest, conversation, progress).await {
+            match Resident::upload(set, &fitted.manifest, conversation, progress).await {
                 Err(error @ GpuError::OutOfMemory { .. }) => candidates.refused = Some(error),
                 uploaded => return Ok((fitted, uploaded?)),
             }
@@ -129,8 +132,9 @@ impl<'a> LoadRequest<'a> {
     }
 
     async fn fit_with(self, residency: Residency, pages: u32) -> Result<Fitted, GpuError> {
-        let Self { gpu, model, graph, options, kernels, numbers } = self;
-        let manifest = Manifest::read(model, graph, layout(gpu, residency, pages, options), numbers).await?;
+        let Self { gpu, model, graph, options, kernels, numbers, held } = self;
+        let layout = layout(gpu, residency, pages, options);
+        let manifest = Manifest::read(model, graph, layout, numbers, held).await?;
         let capacities = capacities(graph, options.context, options.most_rows());
         let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
         let most = rows_at_once(graph, &manifest, options);

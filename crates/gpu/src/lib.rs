@@ -9,11 +9,12 @@
 //! ```no_run
 //! # use std::rc::Rc;
 //! # async fn example(model: Rc<rullama_gguf::Model>, graph: rullama_graph::Graph) -> Result<(), rullama_gpu::GpuError> {
-//! use rullama_gpu::{Gpu, GpuModel, GpuOptions, ModelOptions};
+//! use rullama_gpu::{Gpu, GpuModel, GpuOptions, GpuWeights, ModelOptions};
 //!
 //! let gpu = Gpu::open(&GpuOptions::default()).await?;
+//! let weights = GpuWeights::new(gpu, model);
 //! let options = ModelOptions::default().context(4096);
-//! let model = Rc::new(GpuModel::load(gpu, &model, graph, options, &mut |_, _| {}).await?);
+//! let model = Rc::new(GpuModel::load(&weights, graph, options, &mut |_, _| {}).await?);
 //! let mut state = model.state()?;
 //! let logits = state.step(&[2, 105, 2364]).await?;
 //! # Ok(())
@@ -76,4 +77,4 @@ pub use sample::Sampling;
 pub use self_test::{Fallback, SelfTestResult, self_test};
 pub use state::{GpuState, RowInput};
 pub use tiles::Tiles;
-pub use weights::Residency;
+pub use weights::{GpuWeights, Residency};

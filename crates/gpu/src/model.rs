@@ -19,14 +19,14 @@ use crate::{
     rows::StepSize,
     run::SharedRun,
     self_test::{self, KernelSet},
-    weights::{Conversion, Manifest, Numbers, Resident},
+    weights::{Conversion, GpuWeights, Manifest, Numbers, Resident},
 };
 
 /// A graph with its weights on the GPU.
 pub struct GpuModel {
     pub(crate) gpu: Gpu,
-    /// Where the weights come from, for those that stay there.
-    pub(crate) source: Rc<Model>,
+    /// Where the weights come from, for those that stay there, and for other graphs.
+    pub(crate) set: Rc<GpuWeights>,
     pub(crate) graph: Graph,
     pub(crate) manifest: Manifest,
     pub(crate) weights: Resident,
@@ -49,39 +49,45 @@ impl GpuModel {
     /// Before the first byte of them is read, the GPU's kernels answer known cases, unless the GPU was opened without
     /// that, and what the model needs is compared with what there is.
     pub async fn load(
-        gpu: Gpu,
-        model: &Rc<Model>,
+        weights: &Rc<GpuWeights>,
         graph: Graph,
         options: ModelOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let trusted = self_test::trusted(&gpu).await?;
+        let trusted = self_test::trusted(weights.gpu()).await?;
         let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
-        Self::load_as(kernels, gpu, model, graph, options, progress).await
+        Self::load_as(kernels, weights, graph, options, progress).await
     }
 
     /// Loads with these kernels, without a self-test.
     pub(crate) async fn load_as(
         kernels: KernelSet,
-        gpu: Gpu,
-        model: &Rc<Model>,
+        set: &Rc<GpuWeights>,
         graph: Graph,
         options: ModelOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let numbers = Numbers::Read;
-        let request = LoadRequest { gpu: &gpu, model, graph: &graph, options: &options, kernels, numbers };
-        let (fitted, weights) = request.fitting(progress).await?;
+        let (gpu, held) = (set.gpu().clone(), set.held());
+        let request = LoadRequest {
+            gpu: &gpu,
+            model: set.source(),
+            graph: &graph,
+            options: &options,
+            kernels,
+            numbers: Numbers::Read,
+            held: &held,
+        };
+        let (fitted, weights) = request.fitting(set, progress).await?;
         let Fitted { manifest, programs, capacities, budget } = fitted;
         let table = graph.nodes().iter().find_map(|node| match node.op {
             Op::Embed { table, .. } => Some(graph.weight(table).rows),
             _ => None,
         });
         let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
-        let (source, programs, pipelines) = (model.clone(), RefCell::new(programs), gpu.pipelines().clone());
+        let (set, programs, pipelines) = (set.clone(), RefCell::new(programs), gpu.pipelines().clone());
         Ok(Self {
             gpu,
-            source,
+            set,
             graph,
             manifest,
             weights,
@@ -98,8 +104,8 @@ impl GpuModel {
 
     /// The same model, loaded again onto a GPU that was lost and is there again.
     pub async fn reload(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Self, GpuError> {
-        let gpu = self.gpu.reopen().await?;
-        Self::load(gpu, &self.source, self.graph.clone(), self.options.clone(), progress).await
+        let weights = GpuWeights::new(self.gpu.reopen().await?, self.set.source().clone());
+        Self::load(&weights, self.graph.clone(), self.options.clone(), progress).await
     }
 
     /// How a load with these options would hold the model, from its header alone; fails as the load would. A load makes the
@@ -115,7 +121,9 @@ impl GpuModel {
     ) -> Result<Fit, GpuError> {
         let expected = self_test::expected(gpu)?;
         let kernels = KernelSet { fused: expected.fused && options.fused, ..expected };
-        LoadRequest { gpu, model, graph, options, kernels, numbers: Numbers::Assumed }.fit(most_context).await
+        let request =
+            LoadRequest { gpu, model, graph, options, kernels, numbers: Numbers::Assumed, held: &[] };
+        request.fit(most_context).await
     }
 
     /// What a step of `rows` rows after `position` others would do on this GPU, with the kernels that a load would use: like
@@ -130,7 +138,7 @@ impl GpuModel {
     ) -> Result<PlanReport, GpuError> {
         let residency = options.residency.unwrap_or_default();
         let layout = layout(gpu, residency, default_pages(graph), options);
-        let manifest = Manifest::read(model, graph, layout, Numbers::Read).await?;
+        let manifest = Manifest::read(model, graph, layout, Numbers::Read, &[]).await?;
         let trusted = self_test::trusted(gpu).await?;
         let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());
@@ -139,6 +147,11 @@ impl GpuModel {
             &lower(target, prompt_shape(rows, options.most_rows()))?,
             StepSize::of_one(rows, position),
         ))
+    }
+
+    /// The weights that other graphs may share.
+    pub fn weights(&self) -> &Rc<GpuWeights> {
+        &self.set
     }
 
     /// The GPU it is on.

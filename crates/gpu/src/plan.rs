@@ -88,7 +88,7 @@ impl Plan {
         let buffer = |slot: Slot| match slot {
             Slot::Scratch(index) if program.output == Some(index) => around.output,
             Slot::Scratch(index) => &scratch[assigned[index.0]],
-            Slot::Shard { packed, shard } => &around.weights.shards[packed][shard],
+            Slot::Shard { packed, shard } => &around.weights.tensors[packed].buffers[shard],
             Slot::Vectors => &around.weights.vectors,
             Slot::Keys(cache) => &around.caches[cache.index()].0,
             Slot::Values(cache) => &around.caches[cache.index()].1,

@@ -449,7 +449,7 @@ impl GpuModel {
 
     /// Brings the experts that a routing names, and writes the routing with their pages.
     async fn bring(&self, pause: &Pause, routing: Vec<f32>, pages: &wgpu::Buffer) -> Result<(), GpuError> {
-        let Self { gpu, source, manifest, weights, .. } = self;
+        let Self { gpu, set, manifest, weights, .. } = self;
         let pool = &manifest.pools[pause.pool];
         let mut routing = routing;
         let used = pause.width as usize / 2;
@@ -459,8 +459,8 @@ impl GpuModel {
             let reason = format!("a row was routed to expert {expert} of {}", pool.experts);
             return Err(GpuError::Refused { reason });
         }
-        let held = &weights.pages[pause.pool];
-        held.bring(gpu, source, manifest, pool, &weights.shards, &wanted).await?;
+        let held = weights.pages(pool);
+        held.bring(set, manifest, pool, &weights.tensors, &wanted).await?;
         for row in routing.chunks_mut(pause.width as usize) {
             for expert in &mut row[..used] {
                 *expert = held.page(*expert as u32).expect("it was brought") as f32;

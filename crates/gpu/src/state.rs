@@ -185,7 +185,7 @@ impl GpuState {
         let plan = model.prepare(shared, shape).await?;
         let row_tables = shared.borrow().row_tables.clone();
         if let Some(tables) = row_tables {
-            tables.fill(&model.gpu, &model.source, &model.manifest, &ids).await?;
+            tables.fill(&model.gpu, model.set.source(), &model.manifest, &ids).await?;
         }
         let mut table = RowTable::prompt(slot, position, count);
         let mut soft: Vec<f32> = Vec::new();

@@ -76,7 +76,7 @@ impl RealSize {
             most_rows: MOST_ROWS,
             pages: 0,
         };
-        let manifest = Manifest::read(&self.model, &self.graph, layout, Numbers::Read);
+        let manifest = Manifest::read(&self.model, &self.graph, layout, Numbers::Read, &[]);
         let manifest = pollster::block_on(manifest).unwrap();
         OnGpu { real: self, profile, manifest }
     }

@@ -17,8 +17,8 @@ use std::{fmt, ops::RangeInclusive, rc::Rc};
 use rullama_gguf::Model;
 
 use crate::{
-    CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, MatrixTiles, ModelOptions, Sampling, lab::SampleLab,
-    matrices::MatrixUse, tuning::FEW_ROWS,
+    CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, GpuWeights, MatrixTiles, ModelOptions, Sampling,
+    lab::SampleLab, matrices::MatrixUse, tuning::FEW_ROWS,
 };
 use cases::Case;
 
@@ -242,7 +242,8 @@ fn is_wrong_answer(error: &GpuError) -> bool {
 async fn steps(case: &Case, kernels: KernelSet, gpu: &Gpu, model: &Rc<Model>) -> Result<Vec<f32>, GpuError> {
     let options = ModelOptions::default().context(case.tokens()).cache(CacheFormat::F16);
     let (gpu, graph) = (gpu.clone(), (case.graph)());
-    let loaded = GpuModel::load_as(kernels, gpu, model, graph, options, &mut |_, _| {}).await?;
+    let weights = GpuWeights::new(gpu, model.clone());
+    let loaded = GpuModel::load_as(kernels, &weights, graph, options, &mut |_, _| {}).await?;
     let mut state = Rc::new(loaded).state()?;
     let mut found = Vec::new();
     let mut position = 0;

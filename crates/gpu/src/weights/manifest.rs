@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::future::try_join_all;
 use rullama_gguf::{Format, Model, ModelTensor};
-use rullama_graph::{Graph, Op, Value, Weight};
+use rullama_graph::{Graph, Op, Value, Weight, WeightInfo};
 
 use super::{
     Residency,
@@ -38,16 +38,30 @@ pub(crate) struct Part {
 }
 
 /// One or more tensors of the file, in one way to be packed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Packed {
     pub(crate) parts: Vec<Part>,
     pub(crate) packing: Packing,
     /// Where it is. Of rows and pages, the shards have room for as many as a step may need.
     pub(crate) residency: Residency,
     pub(crate) shards: Vec<Shard>,
+    /// Whether another graph held it when the manifest was made.
+    pub(crate) is_shared: bool,
 }
 
 impl Packed {
+    /// Whether one packed tensor can stand for the other.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.parts == other.parts
+            && self.packing == other.packing
+            && self.residency == other.residency
+            && self.shards == other.shards
+    }
+
+    fn contains(&self, tensor: &str) -> bool {
+        self.parts.iter().any(|part| part.tensor == tensor)
+    }
+
     /// Bytes of all shards.
     pub(crate) fn bytes(&self) -> u64 {
         self.shards.iter().map(|shard| shard.bytes).sum()
@@ -118,12 +132,14 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Decides about every weight that `graph` names. Reads at most the values that the host computes with.
+    /// Decides about every weight that `graph` names; what other graphs hold already stays as it is. Reads at most the values
+    /// that the host computes with.
     pub(crate) async fn read(
         model: &Model,
         graph: &Graph,
         layout: Layout,
         numbers: Numbers,
+        held: &[Packed],
     ) -> Result<Self, GpuError> {
         let mut manifest = Self {
             packed: Vec::new(),
@@ -134,6 +150,7 @@ impl Manifest {
             factors: HashMap::new(),
             rope_factors: HashMap::new(),
         };
+        manifest.adopt(graph, layout.residency, held);
         for stack in stacks(graph) {
             manifest.stack(model, graph, &stack, layout)?;
         }
@@ -152,11 +169,12 @@ impl Manifest {
                         _ => Residency::Gpu,
                     };
                     let residency = if residency <= layout.residency { residency } else { Residency::Gpu };
+                    let residency = manifest.adopted(name).unwrap_or(residency);
                     if !manifest.places.contains_key(name) {
                         manifest.pack(vec![find(model, name)?], residency, layout)?;
                     }
                     if let (Op::ExpertLinear { routing, .. }, Residency::Paged) = (node.op, residency) {
-                        manifest.pool(routing, name, info.matrices, layout.pages);
+                        manifest.pool(routing, name, info);
                     }
                     if let Some(scale) = info.scale {
                         let name = graph.weight(scale).tensor.as_str();
@@ -226,9 +244,11 @@ impl Manifest {
         graph.weight(weight).scale.map_or(1.0, |scale| self.factors[&graph.weight(scale).tensor])
     }
 
-    /// Bytes of all weights on the GPU: those that stay there, and room for experts that come and go.
+    /// Bytes of all weights that are brought to the GPU: those that stay there, and room for experts that come and go. What
+    /// another graph has brought is not counted.
     pub(crate) fn bytes(&self) -> u64 {
-        let there = self.packed.iter().filter(|packed| packed.residency != Residency::Rows);
+        let brought = |packed: &&Packed| packed.residency != Residency::Rows && !packed.is_shared;
+        let there = self.packed.iter().filter(brought);
         there.map(Packed::bytes).sum::<u64>() + 4 * u64::from(self.vector_floats)
     }
 
@@ -258,8 +278,39 @@ impl Manifest {
         4 * u64::from(most_rows) * u64::from(widths.max().unwrap_or(0))
     }
 
-    fn pool(&mut self, routing: Value, tensor: &str, experts: u32, pages: u32) {
+    /// Takes over what other graphs hold and this one reads: tensors that are on the GPU as a whole, and experts that come and
+    /// go if this graph may have such.
+    fn adopt(&mut self, graph: &Graph, residency: Residency, held: &[Packed]) {
+        let matrices = graph.nodes().iter().filter_map(|node| match node.op {
+            Op::Embed { table, .. } => Some(table),
+            Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } => Some(weight),
+            _ => None,
+        });
+        for weight in matrices {
+            let name = graph.weight(weight).tensor.as_str();
+            let fits = |packed: &&Packed| packed.contains(name) && packed.residency <= residency;
+            // What is there as a whole is faster than what comes and goes.
+            let found = held.iter().filter(fits).min_by_key(|packed| packed.residency);
+            let Some(found) = found.filter(|_| !self.places.contains_key(name)) else { continue };
+            let mut row = 0;
+            for part in &found.parts {
+                self.places.insert(part.tensor.clone(), (self.packed.len(), row as u32));
+                row += part.rows;
+            }
+            self.packed.push(Packed { is_shared: true, ..found.clone() });
+        }
+    }
+
+    /// Where a tensor lives that was taken over.
+    fn adopted(&self, tensor: &str) -> Option<Residency> {
+        let packed = self.places.get(tensor).map(|&(packed, _)| &self.packed[packed]);
+        packed.filter(|packed| packed.is_shared).map(|packed| packed.residency)
+    }
+
+    fn pool(&mut self, routing: Value, tensor: &str, info: &WeightInfo) {
         let (packed, _) = self.places[tensor];
+        let (experts, rows) = (info.matrices, u64::from(info.tensor_rows));
+        let pages = self.packed[packed].shards.last().map_or(0, |shard| shard.rows.end / rows) as u32;
         let index = self.pool_of(routing).unwrap_or_else(|| {
             self.pools.push(ExpertPool { routing, packed: Vec::new(), experts, pages });
             self.pools.len() - 1
@@ -335,7 +386,7 @@ impl Manifest {
             Residency::Paged => (u64::from(layout.pages) * matrix_rows, matrix_rows),
         };
         let shards = shards(&parts[0].tensor, &packing, rows, matrix_rows, layout.largest_shard)?;
-        self.packed.push(Packed { parts, packing, residency, shards });
+        self.packed.push(Packed { parts, packing, residency, shards, is_shared: false });
         Ok(())
     }
 }

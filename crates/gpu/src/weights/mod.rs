@@ -6,6 +6,7 @@ mod pages;
 mod residency;
 mod resident;
 mod row_tables;
+mod set;
 mod stacks;
 mod stretches;
 
@@ -14,3 +15,5 @@ pub(crate) use manifest::{Layout, Manifest, Numbers, Packed, Shard};
 pub use residency::{Residency, UnknownResidency};
 pub(crate) use resident::{Resident, STAGING};
 pub(crate) use row_tables::RowTables;
+pub use set::GpuWeights;
+pub(crate) use set::ResidentTensor;

@@ -3,17 +3,18 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeSet,
+    rc::Rc,
 };
 
 use futures_util::lock::Mutex;
 use rullama_gguf::Model;
 
 use super::{
-    Manifest,
+    GpuWeights, Manifest, ResidentTensor,
     manifest::{ExpertPool, find},
     resident::{PlaneWords, read_rows, write_rows},
 };
-use crate::{Gpu, GpuError};
+use crate::GpuError;
 
 /// The pages of one pool. All conversations share them: what one brings, another may use or throw out, as soon as the
 /// commands that read it are submitted.
@@ -47,24 +48,24 @@ impl Pages {
     /// without waiting for anything.
     pub(crate) async fn bring(
         &self,
-        gpu: &Gpu,
-        model: &Model,
+        set: &GpuWeights,
         manifest: &Manifest,
         pool: &ExpertPool,
-        shards: &[Vec<wgpu::Buffer>],
+        tensors: &[Rc<ResidentTensor>],
         wanted: &BTreeSet<u32>,
     ) -> Result<(), GpuError> {
+        let (gpu, model) = (set.gpu(), set.source());
         let _turn = self.turn.lock().await;
         while let Some(&expert) = wanted.iter().find(|&&expert| self.page(expert).is_none()) {
-            let mut tensors = Vec::new();
+            let mut read = Vec::new();
             for &packed in &pool.packed {
-                tensors.push((packed, read_expert(model, manifest, pool, packed, expert).await?));
+                read.push((packed, read_expert(model, manifest, pool, packed, expert).await?));
             }
             let page = self.make_room(wanted);
-            for (index, planes) in tensors {
+            for (index, planes) in read {
                 let packed = &manifest.packed[index];
                 let rows = packed.parts[0].rows / u64::from(pool.experts);
-                write_rows(gpu, packed, &shards[index], u64::from(page) * rows, &planes);
+                write_rows(gpu, packed, &tensors[index].buffers, u64::from(page) * rows, &planes);
             }
             gpu.queue.submit([]);
             // A page whose writing was refused holds nothing.

@@ -1,12 +1,12 @@
 //! Weights that live on the GPU, read and packed piece by piece.
 
-use std::{ops::Range, thread};
+use std::{ops::Range, rc::Rc, thread};
 
 use rullama_gguf::{Format, Model, ModelTensor};
 
 use super::{
-    Manifest, Packed, Residency,
-    manifest::{decode, find},
+    GpuWeights, Manifest, Packed, Residency, ResidentTensor,
+    manifest::{ExpertPool, decode, find},
     pack::Packing,
     pages::Pages,
     stretches::{Destination, Piece, Reader, STRETCH, stretches},
@@ -18,38 +18,39 @@ pub(crate) const STAGING: u64 = 2 * STRETCH;
 
 /// The weights of a manifest on the GPU.
 pub(crate) struct Resident {
-    /// For each packed tensor, a buffer for each shard; none, where every conversation has its own rows of it.
-    pub(crate) shards: Vec<Vec<wgpu::Buffer>>,
-    /// Who has the pages of each pool of experts.
-    pub(crate) pages: Vec<Pages>,
-    /// All vectors.
+    /// Each packed tensor, which other graphs may hold too.
+    pub(crate) tensors: Vec<Rc<ResidentTensor>>,
+    /// All vectors. They are small and kernels read them from one buffer, so every graph has a copy of its own.
     pub(crate) vectors: wgpu::Buffer,
 }
 
-/// A browser frees what nobody names any more when it likes; what is as large as this is given back at once.
 impl Drop for Resident {
     fn drop(&mut self) {
-        self.shards.iter().flatten().chain([&self.vectors]).for_each(wgpu::Buffer::destroy);
+        self.vectors.destroy();
     }
 }
 
 impl Resident {
-    /// Reads, packs and uploads everything that stays on the GPU, telling `progress` how many bytes of how many are done.
-    /// Weights beside which there are no `conversation` bytes left are of no use, so they count as too large.
+    /// Reads, packs and uploads everything that stays on the GPU and no other graph has brought there, telling `progress` how
+    /// many bytes of how many are done. Weights beside which there are no `beside` bytes left are of no use, so they count as
+    /// too large.
     pub(crate) async fn upload(
-        gpu: &Gpu,
-        model: &Model,
+        set: &GpuWeights,
         manifest: &Manifest,
-        conversation: u64,
+        beside: u64,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
-        let staying = || manifest.resident(Residency::Gpu);
-        let all: u64 = staying().map(|(_, packed)| packed.bytes()).sum();
+        let (gpu, model) = (set.gpu(), &**set.source());
+        let shared = shared(set, manifest);
+        let new: Vec<usize> = (0..shared.len()).filter(|&index| shared[index].is_none()).collect();
+        let staying = new.iter().map(|&index| &manifest.packed[index]);
+        let staying = staying.filter(|packed| packed.residency == Residency::Gpu);
+        let all: u64 = staying.map(Packed::bytes).sum();
         let mut done = 0;
         progress(done, all);
-        let resident = Self::allocate(gpu, manifest).await?;
-        find_room(gpu, conversation).await?;
-        let mut reader = Reader::new(model, stretches(pieces(model, manifest)?));
+        let resident = Self::allocate(gpu, manifest, shared).await?;
+        find_room(gpu, beside).await?;
+        let mut reader = Reader::new(model, stretches(pieces(model, manifest, &new)?));
         while let Some((stretch, bytes)) = reader.next().await? {
             for (piece, bytes) in stretch.pieces(&bytes) {
                 done += resident.write(gpu, manifest, piece, bytes)?;
@@ -63,6 +64,9 @@ impl Resident {
         gpu.check()?;
         // Vectors, and what fills shards up, are not counted one by one.
         progress(all, all);
+        // Rows of tables in the file belong to a run, not to the set.
+        let shares = |index: &&usize| manifest.packed[**index].residency != Residency::Rows;
+        new.iter().filter(shares).for_each(|&index| set.share(&resident.tensors[index]));
         Ok(resident)
     }
 
@@ -85,7 +89,7 @@ impl Resident {
                 let packed = &manifest.packed[index];
                 let count = rows.end - rows.start;
                 let planes = packed_rows(tensor, &packed.packing, bytes, count as usize)?;
-                write_rows(gpu, packed, &self.shards[index], row, &planes);
+                write_rows(gpu, packed, &self.tensors[index].buffers, row, &planes);
                 Ok(count * 4 * u64::from(packed.packing.row_words()))
             }
         }
@@ -93,28 +97,56 @@ impl Resident {
 
     /// Sets all memory aside before the first byte is read, so that what does not fit costs no reading. What was set aside
     /// before the memory ran out is given back.
-    async fn allocate(gpu: &Gpu, manifest: &Manifest) -> Result<Self, GpuError> {
+    async fn allocate(
+        gpu: &Gpu,
+        manifest: &Manifest,
+        shared: Vec<Option<Rc<ResidentTensor>>>,
+    ) -> Result<Self, GpuError> {
         let bytes = 4 * u64::from(manifest.vector_floats);
         let (vectors, outcome) = gpu.allocate("vectors", bytes, || gpu.storage("vectors", bytes));
         let mut unknown = Vec::from_iter(outcome.now()?);
-        let pages = manifest.pools.iter().map(|pool| Pages::new(pool.pages)).collect();
-        let mut resident = Self { shards: Vec::new(), pages, vectors: vectors? };
-        for packed in &manifest.packed {
+        let pages: Vec<_> = manifest.pools.iter().map(|pool| Rc::new(Pages::new(pool.pages))).collect();
+        let mut resident = Self { tensors: Vec::new(), vectors: vectors? };
+        for (index, (packed, shared)) in manifest.packed.iter().zip(shared).enumerate() {
+            if let Some(shared) = shared {
+                resident.tensors.push(shared);
+                continue;
+            }
             let name = &packed.parts[0].tensor;
-            resident.shards.push(Vec::new());
-            let shared = packed.residency != Residency::Rows;
-            for shard in packed.shards.iter().filter(|_| shared) {
+            let pool = manifest.pools.iter().position(|pool| pool.packed.contains(&index));
+            let pages = pool.map(|pool| pages[pool].clone());
+            let mut tensor = ResidentTensor { packed: packed.clone(), buffers: Vec::new(), pages };
+            for shard in packed.shards.iter().filter(|_| packed.residency != Residency::Rows) {
                 let what = format!("`{name}`");
                 let (buffer, outcome) = gpu.allocate(what, shard.bytes, || gpu.storage(name, shard.bytes));
-                resident.shards.last_mut().expect("one was added").push(buffer?);
+                tensor.buffers.push(buffer?);
                 unknown.extend(outcome.now()?);
             }
+            resident.tensors.push(Rc::new(tensor));
         }
         for outcome in unknown {
             outcome.known().await?;
         }
         Ok(resident)
     }
+
+    /// Which experts of a pool are there.
+    pub(crate) fn pages(&self, pool: &ExpertPool) -> &Pages {
+        let tensor = &self.tensors[pool.packed[0]];
+        tensor.pages.as_deref().expect("experts that come and go have pages")
+    }
+}
+
+/// The tensors that other graphs hold. Experts that come and go together are shared together: the pages of some would say
+/// nothing of the others.
+fn shared(set: &GpuWeights, manifest: &Manifest) -> Vec<Option<Rc<ResidentTensor>>> {
+    let mut found: Vec<_> = manifest.packed.iter().map(|packed| set.find(packed)).collect();
+    for pool in &manifest.pools {
+        if pool.packed.iter().any(|&index| found[index].is_none()) {
+            pool.packed.iter().for_each(|&index| found[index] = None);
+        }
+    }
+    found
 }
 
 /// Whether there are so many bytes left: takes them and gives them back.
@@ -139,13 +171,13 @@ async fn find_room(gpu: &Gpu, bytes: u64) -> Result<(), GpuError> {
     found
 }
 
-/// Everything that is read before the first step.
-fn pieces<'m>(model: &'m Model, manifest: &Manifest) -> Result<Vec<Piece<'m>>, GpuError> {
+/// Everything that is read before the first step: vectors, and those packed tensors that are `new`.
+fn pieces<'m>(model: &'m Model, manifest: &Manifest, new: &[usize]) -> Result<Vec<Piece<'m>>, GpuError> {
     let mut pieces = Vec::new();
     for (name, at) in manifest.vectors() {
         pieces.push(Piece::vector(find(model, name)?, at));
     }
-    for (index, packed) in manifest.resident(Residency::Gpu) {
+    for (index, packed) in manifest.resident(Residency::Gpu).filter(|(index, _)| new.contains(index)) {
         let mut first = 0;
         for part in &packed.parts {
             pieces.extend(Piece::rows(find(model, &part.tensor)?, index, first));

@@ -13,7 +13,7 @@ use std::{
 
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{MemorySource, Model};
-use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions, Sampling};
+use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, GpuState, GpuWeights, ModelOptions, Sampling};
 use rullama_graph::Graph;
 use rullama_reference::{CacheFormat, Caches, Step, Weights, run};
 
@@ -129,7 +129,8 @@ pub(crate) fn try_load(
 ) -> Result<GpuModel, GpuError> {
     let mut read = false;
     let progress = &mut |done: u64, _| read |= done > 0;
-    let loaded = pollster::block_on(GpuModel::load(gpu.clone(), model, graph, options.clone(), progress));
+    let weights = GpuWeights::new(gpu.clone(), model.clone());
+    let loaded = pollster::block_on(GpuModel::load(&weights, graph, options.clone(), progress));
     assert_eq!(read, loaded.is_ok(), "weights are read if they fit");
     loaded
 }
