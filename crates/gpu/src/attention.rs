@@ -154,8 +154,13 @@ pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }
 
-/// The kernel that attends from several rows of one conversation.
+/// The kernel that attends from several rows of one conversation to its cache.
 pub fn attend_tile(layout: CacheFormat, head_width: u32) -> KernelSpec {
+    attend_tile_over(layout, head_width).with(Fragment::SeenInCache)
+}
+
+/// The kernel that attends from several rows, without the fragment that says which keys they see.
+pub(crate) fn attend_tile_over(layout: CacheFormat, head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::AttendTile)
         .with(layout.reader())
         .constant("HEAD_WIDTH", head_width)

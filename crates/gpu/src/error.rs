@@ -44,6 +44,24 @@ pub enum GpuError {
         expected: usize,
     },
 
+    /// A graph was run without one of its inputs.
+    #[error("the graph was run without its input `{input}`")]
+    MissingInput {
+        /// The input.
+        input: String,
+    },
+
+    /// An input has no rows, part of a row, or another number of rows than other inputs of its domain.
+    #[error("input `{input}` has {values} values, which are not its rows of {width}")]
+    WrongInput {
+        /// The input.
+        input: String,
+        /// Its values.
+        values: usize,
+        /// Columns that its rows should have.
+        width: usize,
+    },
+
     /// The GPU rejected a command, because of a bug in rullama or in the driver.
     #[error("the GPU rejected a command: {reason}")]
     Refused {
@@ -165,6 +183,8 @@ impl GpuError {
             Self::Lost { .. } => "device.lost",
             Self::Evicted => "conversation.evicted",
             Self::SoftWidth { .. } => "input.soft_width",
+            Self::MissingInput { .. } => "input.missing",
+            Self::WrongInput { .. } => "input.shape",
             Self::Refused { .. } => "device.refused",
             Self::Unreliable { .. } => "device.unreliable",
             Self::OutOfMemory { .. } => "memory.exhausted",

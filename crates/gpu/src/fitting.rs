@@ -206,6 +206,7 @@ pub(crate) fn lowering_target<'a>(
         manifest,
         cache_format: options.cache,
         capacities,
+        domains: &[],
         workgroup_memory,
         subgroup,
         matrices,

@@ -30,6 +30,7 @@ mod budget;
 mod cache_layout;
 mod catalogue;
 mod device;
+mod encoder;
 mod error;
 mod experts;
 mod fitting;
@@ -61,6 +62,7 @@ pub use cache_layout::CacheLayout;
 #[doc(hidden)]
 pub use catalogue::Catalogue;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
+pub use encoder::GpuEncoder;
 pub use error::GpuError;
 pub use experts::Experts;
 pub use fitting::Fit;

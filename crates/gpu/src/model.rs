@@ -67,6 +67,14 @@ impl GpuModel {
         options: ModelOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
+        let table = graph.nodes().iter().find_map(|node| match node.op {
+            Op::Embed { table, .. } => Some(graph.weight(table).rows),
+            _ => None,
+        });
+        let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
+        if !graph.inputs().is_empty() {
+            return Err(GpuError::Unsupported { operation: "inputs of a graph with tokens" });
+        }
         let (gpu, held) = (set.gpu().clone(), set.held());
         let request = LoadRequest {
             gpu: &gpu,
@@ -79,11 +87,6 @@ impl GpuModel {
         };
         let (fitted, weights) = request.fitting(set, progress).await?;
         let Fitted { manifest, programs, capacities, budget } = fitted;
-        let table = graph.nodes().iter().find_map(|node| match node.op {
-            Op::Embed { table, .. } => Some(graph.weight(table).rows),
-            _ => None,
-        });
-        let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
         let (set, programs, pipelines) = (set.clone(), RefCell::new(programs), gpu.pipelines().clone());
         Ok(Self {
             gpu,

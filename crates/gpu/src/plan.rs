@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::{
     Gpu, GpuError,
     kernel::{Access, Pipelines},
-    lower::{Count, Pause, Program, Slot},
+    lower::{Count, Pause, Program, Scratch, Slot},
     rows::StepSize,
     step_block::StepBlock,
     weights::{Resident, RowTables},
@@ -25,9 +25,13 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) row_tables: Option<&'a RowTables>,
     /// A routing with pages in place of experts, where these come and go.
     pub(crate) pages: Option<&'a wgpu::Buffer>,
-    /// Where the graph's output goes, whichever plan computes it.
-    pub(crate) output: &'a wgpu::Buffer,
+    /// What the graph's inputs are, in order.
+    pub(crate) inputs: &'a [wgpu::Buffer],
+    /// Where the graph's outputs go, in order, whichever plan computes them.
+    pub(crate) outputs: &'a [wgpu::Buffer],
     pub(crate) step: &'a StepBlock,
+    /// The same for each domain: its rows stand in place of the step's.
+    pub(crate) domains: &'a [StepBlock],
     /// The most rows of a step.
     pub(crate) rows: u32,
 }
@@ -38,6 +42,17 @@ struct BoundDispatch {
     pipeline: wgpu::ComputePipeline,
     bind_group: wgpu::BindGroup,
     workgroups: [Count; 3],
+    /// The bind group of the domain whose rows it computes, if these are not the step's.
+    domain: Option<wgpu::BindGroup>,
+}
+
+impl BoundDispatch {
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>, size: StepSize) {
+        let [x, y, z] = self.workgroups.map(|count| count.at(size));
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(1, &self.bind_group, &[]);
+        pass.dispatch_workgroups(x, y, z);
+    }
 }
 
 /// A graph lowered for steps of some size, bound to its buffers.
@@ -86,8 +101,14 @@ impl Plan {
         let row_tables =
             || around.row_tables.expect("a plan with tables in the file has room for their rows");
         let buffer = |slot: Slot| match slot {
-            Slot::Scratch(index) if program.output == Some(index) => around.output,
-            Slot::Scratch(index) => &scratch[assigned[index.0]],
+            Slot::Scratch(index) => {
+                let among = |given: &[Scratch]| given.iter().position(|&other| other == index);
+                match (among(&program.inputs), among(&program.outputs)) {
+                    (Some(input), _) => &around.inputs[input],
+                    (None, Some(output)) => &around.outputs[output],
+                    (None, None) => &scratch[assigned[index.0]],
+                }
+            }
             Slot::Shard { packed, shard } => &around.weights.tensors[packed].buffers[shard],
             Slot::Vectors => &around.weights.vectors,
             Slot::Keys(cache) => &around.caches[cache.index()].0,
@@ -103,6 +124,11 @@ impl Plan {
         let mut dispatches = Vec::with_capacity(program.dispatches.len());
         for (planned, ranges) in program.dispatches.iter().zip(&ranges) {
             let pipeline = around.pipelines.get(gpu, &planned.spec);
+            let domain = planned.workgroups.iter().find_map(|count| count.domain());
+            let (step, rows) = match domain {
+                Some(domain) => (&around.domains[domain.index()], program.domains[domain.index()]),
+                None => (around.step, around.rows),
+            };
             let bind_group = pipeline.bind_group(gpu, Some(&planned.what), |binding| {
                 let missing = || -> ! { panic!("{} needs `{}`", planned.spec, binding.name) };
                 if binding.access == Access::Uniform {
@@ -114,13 +140,18 @@ impl Plan {
                     return wgpu::BindingResource::Buffer(part);
                 }
                 match planned.buffers.iter().find(|(name, _)| *name == binding.name) {
-                    Some(&(_, Slot::Turns(rope))) => around.step.turns(rope, around.rows),
+                    Some(&(_, Slot::Turns(rope))) => step.turns(rope, rows),
                     Some(&(_, slot)) => buffer(slot).as_entire_binding(),
                     None => missing(),
                 }
             });
-            let (pipeline, workgroups) = (pipeline.pipeline, planned.workgroups);
-            dispatches.push(BoundDispatch { pipeline, bind_group, workgroups });
+            let (pipeline, mut workgroups) = (pipeline.pipeline, planned.workgroups);
+            if domain.is_some() {
+                let size = StepSize { rows, last: rows, end: rows };
+                workgroups = workgroups.map(|count| Count::Fixed(count.at(size)));
+            }
+            let domain = domain.map(|_| step.group.clone());
+            dispatches.push(BoundDispatch { pipeline, bind_group, workgroups, domain });
         }
         let pauses = program.pauses.iter();
         let pauses = pauses.map(|pause| (*pause, buffer(Slot::Scratch(pause.routing)).clone())).collect();
@@ -146,11 +177,8 @@ impl Plan {
                     end_of_pass_write_index: Some(2 * index as u32 + 1),
                 }),
             });
-            let [x, y, z] = dispatch.workgroups.map(|count| count.at(size));
-            pass.set_bind_group(0, step, &[]);
-            pass.set_pipeline(&dispatch.pipeline);
-            pass.set_bind_group(1, &dispatch.bind_group, &[]);
-            pass.dispatch_workgroups(x, y, z);
+            pass.set_bind_group(0, dispatch.domain.as_ref().unwrap_or(step), &[]);
+            dispatch.record(&mut pass, size);
         }
     }
 
@@ -174,10 +202,13 @@ impl Plan {
     ) {
         pass.set_bind_group(0, step, &[]);
         for dispatch in &self.dispatches[dispatches] {
-            let [x, y, z] = dispatch.workgroups.map(|count| count.at(size));
-            pass.set_pipeline(&dispatch.pipeline);
-            pass.set_bind_group(1, &dispatch.bind_group, &[]);
-            pass.dispatch_workgroups(x, y, z);
+            if let Some(domain) = &dispatch.domain {
+                pass.set_bind_group(0, domain, &[]);
+            }
+            dispatch.record(pass, size);
+            if dispatch.domain.is_some() {
+                pass.set_bind_group(0, step, &[]);
+            }
         }
     }
 }

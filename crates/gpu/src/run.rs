@@ -117,8 +117,8 @@ pub(crate) struct Run {
     /// Rows of tables that stay in the file.
     pub(crate) row_tables: Option<Rc<RowTables>>,
     paging: Option<Paging>,
-    /// The graph's output, whichever plan computed it.
-    pub(crate) output: wgpu::Buffer,
+    /// The graph's outputs, whichever plan computed them. Tokens are chosen from the first.
+    pub(crate) outputs: Vec<wgpu::Buffer>,
     pub(crate) pool: CachePool,
     pub(crate) choosers: Vec<Chooser>,
     pub(crate) plans: BTreeMap<StepShape, Rc<Plan>>,
@@ -148,10 +148,12 @@ impl Run {
         };
         let tokens = storage("tokens", 4 * u64::from(MOST_SLOTS + most_rows))?;
         let soft_rows = storage("soft rows", 4 * u64::from(soft_width(graph)) * u64::from(most_rows))?;
-        let shape = graph.value(graph.output()).shape;
-        let rows = if shape.rows == Rows::Last { options.conversations } else { most_rows };
-        let output =
-            storage("output", 4 * u64::from(shape.width) * u64::from(rows.max(options.conversations)))?;
+        let outputs = graph.outputs().iter().map(|(name, output)| {
+            let shape = graph.value(*output).shape;
+            let rows = if shape.rows == Rows::Last { options.conversations } else { most_rows };
+            storage(name, 4 * u64::from(shape.width) * u64::from(rows.max(options.conversations)))
+        });
+        let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
         let pool = CachePool::new(gpu, graph, &model.capacities, options, &mut allocated)?;
         let step_rows = most_rows.max(decode_shape(options.conversations).rows);
         let step = StepBlock::new(gpu, &model.pipelines, graph, manifest, step_rows)?;
@@ -176,7 +178,7 @@ impl Run {
             step,
             row_tables,
             paging,
-            output,
+            outputs,
             pool,
             choosers: Vec::new(),
             plans: BTreeMap::new(),
@@ -204,7 +206,7 @@ impl Run {
         let vocabulary = model.graph.value(model.graph.output()).shape.width;
         while (self.choosers.len() as u32) < slots {
             let slot = self.choosers.len() as u32;
-            let make = || Chooser::new(&model.gpu, slot, &self.output, vocabulary, &self.tokens);
+            let make = || Chooser::new(&model.gpu, slot, &self.outputs[0], vocabulary, &self.tokens);
             let (chooser, outcome) = model.gpu.allocate("the choice of tokens", 0, make);
             self.allocated.extend(outcome.now()?);
             self.choosers.push(chooser?);
@@ -243,7 +245,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         let paging = self.paging.iter().flat_map(|paging| [&paging.pages, &paging.read]);
-        paging.chain([&self.output, &self.soft_rows]).for_each(wgpu::Buffer::destroy);
+        paging.chain(&self.outputs).chain([&self.soft_rows]).for_each(wgpu::Buffer::destroy);
     }
 }
 
@@ -322,8 +324,10 @@ impl GpuModel {
                 soft_rows: &run.soft_rows,
                 row_tables: run.row_tables.as_deref(),
                 pages: run.paging.as_ref().map(|paging| &paging.pages),
-                output: &run.output,
+                inputs: &[],
+                outputs: &run.outputs,
                 step: &run.step,
+                domains: &[],
                 rows: shape.rows,
             };
             self.gpu.allocate(what, bytes, || Plan::bind(&around, &program))

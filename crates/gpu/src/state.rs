@@ -145,7 +145,7 @@ impl GpuState {
         let WrittenStep { plan, size } = self.write(rows, spans, slot).await?;
         let (from, to) = {
             let mut run = self.shared.borrow();
-            (run.output.clone(), run.read_buffer(&self.model, bytes))
+            (run.outputs[0].clone(), run.read_buffer(&self.model, bytes))
         };
         let copy = BufferCopy { from, to: to.clone(), to_offset: 0, bytes };
         let ending = Ending { choosers: Vec::new(), copies: vec![copy] };

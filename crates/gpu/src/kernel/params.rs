@@ -173,6 +173,13 @@ uniforms! {
         last: u32,
     }
 
+    /// The means of neighbouring rows.
+    MeanRowsParams: "kernel/mean_rows.wgsl" params {
+        width: u32,
+        group: u32,
+        rows: u32,
+    }
+
     /// The choice of experts.
     RouteParams: "kernel/route.wgsl" params {
         experts: u32,

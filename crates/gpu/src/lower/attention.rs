@@ -1,16 +1,19 @@
 //! The dispatches of attention.
 
-use rullama_graph::Rows;
+use rullama_graph::{Ahead, AttendShape, Rows, Value};
 
 use super::{
     Count, Dispatch, Lowering, RopeKey, Slot, Unmerged,
+    plain::{ATTEND_LANES, plain_spec},
     select::widest_made,
     stage::{Attention, Input, RawHeads, Stage},
 };
 use crate::{
-    GpuError, KernelSpec, UniformValue,
+    CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     attention::{self, NO_WEIGHT, RowAttention},
-    params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
+    params::{
+        AttendParams, AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams,
+    },
     tuning::{PROLOGUE_SPLITS, ROW_THREADS},
 };
 
@@ -65,7 +68,7 @@ impl Lowering<'_> {
         let window = shape.mask.window.unwrap_or(0);
         let capacity = target.capacities[cache.index()];
         let last = u32::from(rows == Rows::Last && !self.shape.decodes);
-        let count = self.shape.count(rows);
+        let count = self.count(rows);
         let params = AttendRowParams {
             heads: shape.heads,
             kv_heads: shape.kv_heads,
@@ -88,7 +91,8 @@ impl Lowering<'_> {
 
         let (width, widest) =
             (shape.heads * shape.head_width, widest_made(target.workgroup_memory, target.subgroup));
-        let merged_by_next = matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out));
+        let merged_by_next = matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out))
+            && target.graph.outputs().iter().all(|(_, output)| *output != out);
         if merged_by_next
             && count == 1
             && row.most_splits <= PROLOGUE_SPLITS
@@ -183,6 +187,48 @@ impl Lowering<'_> {
             buffers,
             [pairs, Count::Fixed(shape.kv_heads), Count::Fixed(1)],
         );
+        Ok(())
+    }
+
+    /// Attention of rows to each other: the keys and values are values of the step, which kernels read like a cache that has
+    /// a row for each of them.
+    pub(super) fn attend_within(
+        &mut self,
+        out: Value,
+        [q, k, v]: [Value; 3],
+        shape: AttendShape,
+    ) -> Result<(), GpuError> {
+        let (rows, format) = (self.target.graph.value(out).shape.rows, CacheFormat::F32);
+        if rows != Rows::Step && !matches!(rows, Rows::Of(_)) || self.shape.decodes && self.shape.rows > 1 {
+            return Err(GpuError::Unsupported { operation: "attention within several conversations" });
+        }
+        let capacity = self.count(rows);
+        let (heads, kv_heads, window) = (shape.heads, shape.kv_heads, shape.mask.window.unwrap_or(0));
+        let buffers = vec![
+            ("q", self.whole(q)?),
+            ("keys", self.whole(k)?),
+            ("values", self.whole(v)?),
+            ("y", self.claim(out)),
+        ];
+        let seen = |spec: KernelSpec| {
+            let ahead = u32::from(shape.mask.ahead == Ahead::Step);
+            spec.with(Fragment::SeenInRows).constant("AHEAD", ahead)
+        };
+        let (spec, params, workgroups): (_, UniformValue, _) =
+            if self.target.fused && format.fits(shape.head_width) {
+                let params = AttendTileParams { heads, kv_heads, window, capacity, last: 0 };
+                let pairs = Count::Pairs { rows, times: heads / kv_heads, block: attention::TILE_PAIRS };
+                let spec = attention::attend_tile_over(format, shape.head_width);
+                (spec, params.into(), [pairs, Count::Fixed(kv_heads), Count::Fixed(1)])
+            } else {
+                let pairs = shape.head_width / 2;
+                let params = AttendParams { heads, kv_heads, pairs, window, last: 0, capacity };
+                let spec = format.load(plain_spec(Kernel::Attend), shape.head_width);
+                let spec = spec.constant("PAIRS", pairs.div_ceil(ATTEND_LANES));
+                (spec, params.into(), [Count::Fixed(heads), Count::Rows(rows), Count::Fixed(1)])
+            };
+        let (what, uniforms) = (self.name(out), vec![params]);
+        self.push(Dispatch { what, spec: seen(spec), uniforms, buffers, workgroups, weight_bytes: 0 });
         Ok(())
     }
 

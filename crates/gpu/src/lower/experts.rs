@@ -23,7 +23,7 @@ impl Lowering<'_> {
         }
         let GroupKey { routing, experts, tile_rows } = key;
         let rows = self.target.graph.value(routing).shape.rows;
-        let tiles = experts.tiles(self.shape.count(rows), tile_rows);
+        let tiles = experts.tiles(self.count(rows), tile_rows);
         let scratch = self.program.claim(4 * u64::from(Experts::words(tiles, tile_rows)));
         let buffers = vec![("routing", self.experts(routing, packed)?), ("groups", Slot::Scratch(scratch))];
         self.push(Dispatch {

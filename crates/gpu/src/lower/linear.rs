@@ -69,7 +69,7 @@ impl Lowering<'_> {
             Epilogue::GeluPair { up } => target.manifest.place(graph, up).1 - first_row,
             _ => 0,
         };
-        let rows = self.shape.count(linear.rows);
+        let rows = self.count(linear.rows);
         let kernel = self.product_kernel(linear, outputs, slots);
         let spec = KernelSpec::new(kernel.body())
             .with(Fragment::LinearParams)
@@ -141,7 +141,7 @@ impl Lowering<'_> {
         let (first, _) = linear.outputs[0];
         let info = target.graph.weight(first);
         let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
-        let rows = self.shape.count(linear.rows);
+        let rows = self.count(linear.rows);
         let experts = linear.routing.map(|_| Experts { count: info.matrices, used: slots });
         if rows > FEW_ROWS {
             match experts {

@@ -63,6 +63,8 @@ pub(crate) struct LoweringTarget<'a> {
     pub(crate) cache_format: CacheFormat,
     /// Rows of each cache.
     pub(crate) capacities: &'a [u32],
+    /// Rows of each domain that the graph declares.
+    pub(crate) domains: &'a [u32],
     /// Bytes of workgroup memory.
     pub(crate) workgroup_memory: u32,
     /// Threads per subgroup, where the device has subgroups of one size.
@@ -88,32 +90,37 @@ impl StepShape {
         Self { rows, decodes: rows == 1 }
     }
 
+    /// A step without tokens: it has none but rows of domains, all of them exactly so many.
+    pub(crate) fn of_domains(domains: &[u32]) -> Self {
+        Self { rows: domains.iter().copied().max().unwrap_or(0), decodes: false }
+    }
+
     /// Steps of one row of each of up to so many conversations.
     pub(crate) fn decode(conversations: u32) -> Self {
         Self { rows: conversations, decodes: true }
     }
+}
 
-    pub(crate) fn count(self, rows: Rows) -> u32 {
+impl LoweringTarget<'_> {
+    /// How many rows there are in steps of a shape.
+    fn count(&self, shape: StepShape, rows: Rows) -> u32 {
         match rows {
-            Rows::Last if !self.decodes => 1,
-            Rows::Step | Rows::Last | Rows::Of(_) => self.rows,
+            Rows::Last if !shape.decodes => 1,
+            Rows::Step | Rows::Last => shape.rows,
+            Rows::Of(domain) => self.domains[domain.index()],
         }
     }
 }
 
 /// Lowers a graph for steps of one shape.
 pub(crate) fn lower(target: LoweringTarget<'_>, shape: StepShape) -> Result<Program, GpuError> {
-    let LoweringTarget { graph, manifest, cache_format, workgroup_memory, subgroup, fused, .. } = target;
-    let stages: Vec<Stage> = if fused {
-        let widest_made = select::widest_made(workgroup_memory, subgroup);
-        fuse::fuse(graph, manifest, cache_format, shape, widest_made)
-    } else {
-        (0..graph.nodes().len()).map(Stage::Plain).collect()
-    };
+    let LoweringTarget { graph, fused, .. } = target;
+    let stages: Vec<Stage> =
+        if fused { fuse::fuse(target, shape) } else { (0..graph.nodes().len()).map(Stage::Plain).collect() };
     let mut lowering = Lowering {
         target,
         shape,
-        program: Program::default(),
+        program: Program { domains: target.domains.to_vec(), ..Program::default() },
         places: HashMap::new(),
         unmerged: HashMap::new(),
         split_k_limits: if shape.rows == 1 {
@@ -127,8 +134,10 @@ pub(crate) fn lower(target: LoweringTarget<'_>, shape: StepShape) -> Result<Prog
     for (index, stage) in stages.iter().enumerate() {
         lowering.stage(stage, stages.get(index + 1))?;
     }
-    let output = lowering.place(graph.output())?;
-    lowering.program.output = Some(output.scratch);
+    for (_, output) in graph.outputs() {
+        let scratch = lowering.output(*output)?;
+        lowering.program.outputs.push(scratch);
+    }
     Ok(lowering.program)
 }
 
@@ -188,8 +197,7 @@ impl Lowering<'_> {
     /// The buffer of a value, for a consumer that reads whole rows only.
     fn whole(&self, value: Value) -> Result<Slot, GpuError> {
         let place = self.place(value)?;
-        let width = self.target.graph.value(value).shape.width;
-        assert!(place.at == 0 && place.stride == width, "only attention reads columns of stacked products");
+        assert!(self.is_whole(value, place), "only attention reads columns of stacked products");
         Ok(place.slot())
     }
 
@@ -226,7 +234,26 @@ impl Lowering<'_> {
     }
 
     fn claim_rows(&mut self, rows: Rows, width: u32) -> Scratch {
-        self.program.claim(4 * u64::from(self.shape.count(rows)) * u64::from(width))
+        self.program.claim(4 * u64::from(self.count(rows)) * u64::from(width))
+    }
+
+    fn count(&self, rows: Rows) -> u32 {
+        self.target.count(self.shape, rows)
+    }
+
+    /// The buffer of an output, which has no other use: where a value shares its buffer, a copy.
+    fn output(&mut self, value: Value) -> Result<Scratch, GpuError> {
+        let place = self.place(value)?;
+        let Program { inputs, outputs, .. } = &self.program;
+        let is_given = inputs.contains(&place.scratch) || outputs.contains(&place.scratch);
+        if self.is_whole(value, place) && !is_given {
+            return Ok(place.scratch);
+        }
+        self.copy_of(value, place)
+    }
+
+    fn is_whole(&self, value: Value, place: Place) -> bool {
+        place.at == 0 && place.stride == self.target.graph.value(value).shape.width
     }
 
     /// The name of a value, or of the operation that computes it.

@@ -1,14 +1,14 @@
 //! The dispatches of operations as they are: one for each, or one for each shard of its weight.
 
 use rullama_gguf::Format;
-use rullama_graph::{Attended, Graph, Node, Op, Rows, SoftRows, Value, Weight, WeightInfo};
+use rullama_graph::{Attended, Graph, Node, Op, Rows, Shape, SoftRows, Value, Weight, WeightInfo};
 
-use super::{Count, Dispatch, Lowering, RopeKey, Slot};
+use super::{Count, Dispatch, Lowering, Place, RopeKey, Scratch, Slot};
 use crate::{
     CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     params::{
-        AttendParams, CombineParams, CopyParams, ElementwiseParams, EmbedParams, PlainLinearParams,
-        RmsNormParams, RopeParams, RouteParams, StoreKvParams,
+        AttendParams, CombineParams, CopyParams, ElementwiseParams, EmbedParams, MeanRowsParams,
+        PlainLinearParams, RmsNormParams, RopeParams, RouteParams, StoreKvParams,
     },
     weights::Shard,
 };
@@ -25,7 +25,7 @@ const LINEAR_PARTS: u32 = 32;
 const LINEAR_OUTPUTS: u32 = LINEAR_LANES / LINEAR_PARTS;
 
 /// The lanes of attention's workgroup: keys that are scored at once.
-const ATTEND_LANES: u32 = 256;
+pub(super) const ATTEND_LANES: u32 = 256;
 
 /// A dispatch in the making.
 struct Plain {
@@ -63,7 +63,7 @@ impl Plain {
 }
 
 /// A kernel of this file, with the constants that all of its kind have.
-fn plain_spec(kernel: Kernel) -> KernelSpec {
+pub(super) fn plain_spec(kernel: Kernel) -> KernelSpec {
     let spec = KernelSpec::new(kernel).with(Fragment::Reduce);
     match kernel {
         Kernel::Linear => spec.constant("LANES", LINEAR_LANES).constant("PARTS", LINEAR_PARTS),
@@ -115,8 +115,22 @@ impl Lowering<'_> {
                     .buffers(&[("k", self.whole(k)?), ("v", self.whole(v)?)])
                     .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
             }
-            Op::Input { .. } | Op::MeanRows { .. } | Op::Attend { to: Attended::Rows { .. }, .. } => {
-                return Err(unsupported(node.op.name()));
+            Op::Input { input } => {
+                let Slot::Scratch(scratch) = self.claim(value) else {
+                    unreachable!("values are in scratch buffers")
+                };
+                assert_eq!(self.program.inputs.len(), input.index(), "inputs are declared in order");
+                self.program.inputs.push(scratch);
+                return Ok(());
+            }
+            Op::MeanRows { x, group } => {
+                let rows = self.count(graph.value(x).shape.rows);
+                let params = MeanRowsParams { width, group, rows };
+                Plain::new(Kernel::MeanRows, params, width.div_ceil(LANES))
+                    .buffers(&[("x", self.whole(x)?), ("y", self.claim(value))])
+            }
+            Op::Attend { q, to: Attended::Rows { k, v }, shape } => {
+                return self.attend_within(value, [q, k, v], shape);
             }
             Op::Attend { q, to: Attended::Cache { cache, .. }, shape } => {
                 let pairs = shape.head_width / 2;
@@ -130,6 +144,7 @@ impl Lowering<'_> {
                 };
                 let format = self.whole_groups(shape.head_width)?;
                 Plain::new(Kernel::Attend, params, shape.heads)
+                    .with(Fragment::SeenInCache)
                     .completed(|spec| format.load(spec, shape.head_width))
                     .constant("PAIRS", pairs.div_ceil(ATTEND_LANES))
                     .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
@@ -274,6 +289,18 @@ impl Lowering<'_> {
         let buffers = [("a", self.whole(a)?), ("b", self.whole(b)?), ("y", self.claim(out))];
         let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES));
         Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
+    }
+
+    /// A copy of a value that has a place among others.
+    pub(super) fn copy_of(&mut self, value: Value, place: Place) -> Result<Scratch, GpuError> {
+        let node = self.target.graph.value(value);
+        let Shape { rows, width } = node.shape;
+        let scratch = self.claim_rows(rows, width);
+        let params = CopyParams { x_width: place.stride, first: place.at, width, last: 0 };
+        let plain = Plain::new(Kernel::Copy, params, width.div_ceil(LANES))
+            .buffers(&[("x", place.slot()), ("y", Slot::Scratch(scratch))]);
+        self.push_plain(plain, value, node);
+        Ok(scratch)
     }
 
     fn copy(&mut self, x: Value, first: u32, last: u32, out: Value) -> Result<Plain, GpuError> {

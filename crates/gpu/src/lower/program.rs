@@ -1,6 +1,6 @@
 //! A plan before it has buffers: dispatches that name what they read and write.
 
-use rullama_graph::{Cache, Rows};
+use rullama_graph::{Cache, Domain, Rows};
 
 use super::RopeKey;
 use crate::{Experts, KernelSpec, UniformValue, attention::RowAttention, rows::StepSize};
@@ -62,6 +62,16 @@ pub(crate) enum Count {
 }
 
 impl Count {
+    /// The domain whose rows are counted.
+    pub(crate) fn domain(self) -> Option<Domain> {
+        match self {
+            Self::Rows(Rows::Of(domain))
+            | Self::Blocks(Rows::Of(domain), _)
+            | Self::Pairs { rows: Rows::Of(domain), .. } => Some(domain),
+            _ => None,
+        }
+    }
+
     /// How many there are in a step.
     pub(crate) fn at(self, step: StepSize) -> u32 {
         let count = |rows: Rows| match rows {
@@ -115,8 +125,12 @@ pub(crate) struct Program {
     pub(crate) pauses: Vec<Pause>,
     /// Bytes of each scratch buffer.
     pub(crate) scratch: Vec<u64>,
-    /// Where the graph's output is.
-    pub(crate) output: Option<Scratch>,
+    /// Where each input of the graph is.
+    pub(crate) inputs: Vec<Scratch>,
+    /// Where each output of the graph is.
+    pub(crate) outputs: Vec<Scratch>,
+    /// Rows of each domain.
+    pub(crate) domains: Vec<u32>,
 }
 
 impl Program {
@@ -126,15 +140,20 @@ impl Program {
         Scratch(self.scratch.len() - 1)
     }
 
-    /// Which buffer each scratch buffer becomes, and how large these are. Two share one if nobody needs both at once. The
-    /// output is left out: whoever runs the program has a place for it.
+    /// Bytes of a scratch buffer.
+    pub(crate) fn bytes(&self, scratch: &Scratch) -> u64 {
+        self.scratch[scratch.0]
+    }
+
+    /// Which buffer each scratch buffer becomes, and how large these are. Two share one if nobody needs both at once. Inputs
+    /// and outputs are left out: whoever runs the program has a place for them.
     pub(crate) fn assign(&self) -> (Vec<usize>, Vec<u64>) {
         let mut last = vec![0; self.scratch.len()];
         let used = |dispatch: &Dispatch| -> Vec<Scratch> {
             let slots = dispatch.buffers.iter();
             slots
                 .filter_map(|(_, slot)| if let Slot::Scratch(scratch) = slot { Some(*scratch) } else { None })
-                .filter(|&scratch| self.output != Some(scratch))
+                .filter(|scratch| !self.inputs.contains(scratch) && !self.outputs.contains(scratch))
                 .collect()
         };
         for (index, dispatch) in self.dispatches.iter().enumerate() {
@@ -203,7 +222,7 @@ mod tests {
         let mut program = Program::default();
         let [a, b, c, d] = [64, 64, 64, 64].map(|bytes| program.claim(bytes));
         program.dispatches = vec![dispatch(&[a, b]), dispatch(&[b, c]), dispatch(&[c, d])];
-        program.output = Some(d);
+        program.outputs = vec![d];
         let (assigned, sizes) = program.assign();
         assert_eq!(sizes.len(), 2);
         for (one, other) in [(a, b), (b, c)] {

@@ -109,7 +109,7 @@ impl GpuState {
             let read = run.read_buffer(model, CHOICE_BYTES);
             let from = match wanted {
                 Some(_) => run.choosers[slot as usize].chosen().clone(),
-                None => run.output.clone(),
+                None => run.outputs[0].clone(),
             };
             let bytes = CHOICE_BYTES.min(from.size());
             let copies = vec![BufferCopy { from, to: read.clone(), to_offset: 0, bytes }];

@@ -11,6 +11,7 @@
 //! | `models` | whole models against Hugging Face and the CPU reference |
 //! | `fusion` | whole models: fused against unfused, and any cutting of a prompt into steps |
 //! | `shards`, `residency` | weights split between buffers, or left in the file, against whole ones |
+//! | `encoder` | graphs of inputs against the CPU reference; weights that graphs share, give back and bring again |
 //! | `budget`, `lost`, `self_test` | what happens when memory is short, the device goes away, or kernels are wrong |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -20,6 +21,7 @@ mod common;
 
 mod attention;
 mod budget;
+mod encoder;
 mod formats_wgsl;
 mod fusion;
 mod group_rows;

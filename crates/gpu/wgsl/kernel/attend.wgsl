@@ -1,11 +1,11 @@
-// attend: softmax attention of one head over the cache, with a scale of one.
+// attend: softmax attention of one head over a cache, or over rows of the same step, with a scale of one.
 //
 // Work split   one workgroup answers one head (x) of one row (y). It walks along the context in tiles of LANES keys: a
 //              lane scores one key, then all lanes add the tile's values to what they have so far, which shrinks
 //              whenever a larger score comes. Where there are more lanes than pairs of columns, several share a pair
 //              and take turns at the keys; their sums are added up in the end.
 // Reads        q [rows, heads · 2 · pairs], keys, values [slots, capacity, kv_heads] of heads        Writes   y, as q
-// Slots        cache: load_key, load_value
+// Slots        cache: load_key, load_value; seen: first_seen, end_seen, first_cache_row
 // Constants    LANES, PAIRS (pairs of columns that a lane may have to add up); in q8 also HEAD_WIDTH, HEAD_VECTORS
 
 struct Params {
@@ -32,9 +32,9 @@ var<workgroup> shares: array<vec2<f32>, LANES>;
 fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let head = workgroup.x;
     let row = select(workgroup.y, step.rows - 1u, params.last == 1u);
-    let seen = end_key(row, params.window);
-    let first = first_key(row, params.window);
-    let base = slot_base(row, params.capacity);
+    let seen = end_seen(row);
+    let first = first_seen(row);
+    let base = first_cache_row(row);
     let query_at = 2u * (workgroup.y * params.heads + head) * params.pairs;
     let row_pairs = params.kv_heads * params.pairs;
     let column = head / (params.heads / params.kv_heads) * params.pairs;

@@ -1,4 +1,4 @@
-// attend_tile: softmax attention of a step's rows, all of one conversation, over the cache, with a scale of one.
+// attend_tile: softmax attention of rows over the cache of their one conversation, or over each other, with a scale of one.
 //
 // Work split   one workgroup answers PAIRS pairs of a row and a head (x) that share one kv head (y). It walks along what
 //              its rows see in tiles of KEYS keys. Scores: queries and keys pass through workgroup memory, CHUNK columns
@@ -7,7 +7,7 @@
 //              sees are not visited; the workgroups with most to see start first.
 // Reads        q [rows, heads · HEAD_WIDTH], normed and turned; keys, values [slots, capacity, kv_heads] of heads
 // Writes       y, as q
-// Slots        cache: Eight, key8, value8, low4, high4
+// Slots        cache: Eight, key8, value8, low4, high4; seen: first_seen, end_seen, first_cache_row
 // Constants    HEAD_WIDTH, HEAD_VECTORS (of a head in the cache)
 
 struct Params {
@@ -58,7 +58,7 @@ const_assert CHANCES_AT + BUNCHES * KEYS <= (PAIRS + KEYS) * STRIDE;
 // A key's head in the cache: `first` is the row of the tile's first key.
 fn head_at(first: u32, key: u32, kv_head: u32) -> u32 {
     let row = first + key;
-    let cache_row = slot_base(0u, params.capacity) + select(row, row - params.capacity, row >= params.capacity);
+    let cache_row = first_cache_row(0u) + select(row, row - params.capacity, row >= params.capacity);
     return (cache_row * params.kv_heads + kv_head) * HEAD_VECTORS;
 }
 
@@ -102,8 +102,8 @@ fn main(
     let first_row = first_pair / served;
     let last_row = (min(first_pair + PAIRS, pairs) - 1u) / served;
     // Neither the first nor the last key that a row sees comes before that of an earlier row.
-    let begin = first_key(skipped + first_row, params.window);
-    let end = end_key(skipped + last_row, params.window);
+    let begin = first_seen(skipped + first_row);
+    let end = end_seen(skipped + last_row);
 
     // Where the query is that this lane brings.
     let brought = first_pair + lane / CHUNK;
@@ -119,8 +119,8 @@ fn main(
         let pair = first_pair + i * BUNCHES + bunch;
         if pair < pairs {
             let row = skipped + pair / served;
-            from_position[i] = first_key(row, params.window);
-            to_position[i] = end_key(row, params.window);
+            from_position[i] = first_seen(row);
+            to_position[i] = end_seen(row);
         }
     }
 

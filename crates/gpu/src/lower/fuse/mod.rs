@@ -19,26 +19,22 @@ use std::collections::{HashMap, HashSet};
 use rullama_graph::{Graph, Node, Op, Value, Weight};
 
 use super::{
-    StepShape,
+    LoweringTarget, StepShape,
     consumers::Consumers,
+    select::widest_made,
     stage::{Attention, Epilogue, Norm, PerLayer, Stage, Sum},
 };
-use crate::{CacheFormat, weights::Manifest};
+use crate::weights::Manifest;
 
 /// The fast products read weights in chunks of this many values.
 const CHUNK: u32 = 32;
 
 /// The stages of a graph in steps of one shape.
-pub(crate) fn fuse(
-    graph: &Graph,
-    manifest: &Manifest,
-    cache: CacheFormat,
-    shape: StepShape,
-    widest_made: u32,
-) -> Vec<Stage> {
-    let mut fuser = Fuser::new(graph, manifest, shape, widest_made);
+pub(crate) fn fuse(target: LoweringTarget<'_>, shape: StepShape) -> Vec<Stage> {
+    let graph = target.graph;
+    let mut fuser = Fuser::new(target, shape);
     fuser.find_per_layer();
-    fuser.find_attention(cache);
+    fuser.find_attention(target.cache_format);
     fuser.find_epilogues();
     for index in 0..graph.nodes().len() {
         if !fuser.absorbed[index] {
@@ -60,6 +56,7 @@ struct DeferredNorm {
 }
 
 struct Fuser<'a> {
+    target: LoweringTarget<'a>,
     graph: &'a Graph,
     manifest: &'a Manifest,
     shape: StepShape,
@@ -83,11 +80,14 @@ struct Fuser<'a> {
 }
 
 impl<'a> Fuser<'a> {
-    fn new(graph: &'a Graph, manifest: &'a Manifest, shape: StepShape, widest_made: u32) -> Self {
+    fn new(target: LoweringTarget<'a>, shape: StepShape) -> Self {
+        let LoweringTarget { graph, manifest, workgroup_memory, subgroup, .. } = target;
+        let widest_made = widest_made(workgroup_memory, subgroup);
         let Consumers { source, consumers } = Consumers::new(graph, shape.decodes);
         let absorbed =
             graph.nodes().iter().map(|node| shape.decodes && matches!(node.op, Op::LastRow { .. })).collect();
         Self {
+            target,
             graph,
             manifest,
             shape,
@@ -128,7 +128,7 @@ impl<'a> Fuser<'a> {
 
     /// Whether a product can make this value on the way: one row, and not too wide.
     fn can_be_made(&self, node: &Node) -> bool {
-        self.shape.count(node.shape.rows) == 1 && node.shape.width <= self.widest_made
+        self.target.count(self.shape, node.shape.rows) == 1 && node.shape.width <= self.widest_made
     }
 
     /// Whether the fast products can read a weight.

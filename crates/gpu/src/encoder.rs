@@ -1,0 +1,236 @@
+//! A graph that is computed as a whole, from its inputs to its outputs, and remembers nothing: a tower, which makes rows for
+//! the text model out of a picture or of sound.
+//!
+//! Its weights may be given back between two runs, since they are needed for moments only, and are brought again by the next.
+
+use std::{cell::RefCell, rc::Rc};
+
+use futures_util::lock::Mutex;
+use rullama_graph::{Domain, Graph, InputInfo, Rows};
+
+use crate::{
+    GpuError, GpuWeights, ModelOptions, Residency,
+    fitting::lowering_target,
+    lower::{LoweringTarget, Program, StepShape, lower},
+    plan::{Plan, Surroundings},
+    readback,
+    rows::{RowTable, StepSize},
+    self_test::{self, KernelSet},
+    step_block::StepBlock,
+    weights::{Layout, Manifest, Numbers, Resident},
+};
+
+/// A graph without tokens on the GPU.
+pub struct GpuEncoder {
+    set: Rc<GpuWeights>,
+    graph: Graph,
+    manifest: Manifest,
+    kernels: KernelSet,
+    /// What [`release`](Self::release) gives back.
+    loaded: RefCell<Option<Rc<Loaded>>>,
+    /// Held by a run: two would write the same buffers.
+    turn: Mutex<()>,
+}
+
+/// The weights of an encoder, and what its last run has prepared.
+struct Loaded {
+    weights: Resident,
+    prepared: RefCell<Option<Rc<Prepared>>>,
+}
+
+/// A plan for inputs of some size, with its buffers.
+struct Prepared {
+    /// Rows of each domain.
+    domains: Vec<u32>,
+    plan: Plan,
+    blocks: Vec<StepBlock>,
+    inputs: Vec<wgpu::Buffer>,
+    outputs: Vec<wgpu::Buffer>,
+    /// Where outputs come back.
+    read: Vec<wgpu::Buffer>,
+}
+
+/// See [`CachePool`](crate::pool::CachePool)'s.
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        let Self { inputs, outputs, read, .. } = self;
+        inputs.iter().chain(&*outputs).chain(&*read).for_each(wgpu::Buffer::destroy);
+    }
+}
+
+impl GpuEncoder {
+    /// Uploads the weights that `graph` names and no other graph has brought, telling `progress` how many bytes of how many
+    /// are done.
+    pub async fn load(
+        weights: &Rc<GpuWeights>,
+        graph: Graph,
+        fused: bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, GpuError> {
+        if graph.nodes().iter().any(|node| !matches!(node.shape.rows, Rows::Of(_))) {
+            return Err(GpuError::Unsupported { operation: "tokens of a graph without conversations" });
+        }
+        let trusted = self_test::trusted(weights.gpu()).await?;
+        let kernels = KernelSet { fused: trusted.fused && fused, ..trusted };
+        let largest_shard = weights.gpu().largest_shard();
+        let layout = Layout { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
+        let held = weights.held();
+        let manifest = Manifest::read(weights.source(), &graph, layout, Numbers::Read, &held).await?;
+        let (set, turn) = (weights.clone(), Mutex::new(()));
+        let encoder = Self { set, graph, manifest, kernels, loaded: RefCell::default(), turn };
+        encoder.bring(progress).await?;
+        Ok(encoder)
+    }
+
+    /// Bytes of weights that it brought to the GPU, besides what it shares with other graphs.
+    pub fn weight_bytes(&self) -> u64 {
+        self.manifest.bytes()
+    }
+
+    /// Gives back its weights, apart from those that other graphs hold too, and all buffers. The next run brings them again.
+    pub fn release(&self) {
+        self.loaded.take();
+    }
+
+    /// Whether its weights are on the GPU.
+    pub fn is_loaded(&self) -> bool {
+        self.loaded.borrow().is_some()
+    }
+
+    /// Computes the graph's outputs, in its order, from its inputs, each by its name and row by row.
+    pub async fn run(&self, inputs: &[(&str, &[f32])]) -> Result<Vec<Vec<f32>>, GpuError> {
+        let given = self.given(inputs)?;
+        let domains = self.domains(&given)?;
+        let _turn = self.turn.lock().await;
+        let gpu = self.set.gpu();
+        let loaded = self.bring(&mut |_, _| {}).await?;
+        let prepared = self.prepare(&loaded, domains).await?;
+        for (buffer, values) in prepared.inputs.iter().zip(given) {
+            gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(values));
+        }
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            let (group, all) = (&prepared.blocks[0].group, 0..prepared.plan.len());
+            prepared.plan.record(&mut pass, group, StepSize::of_one(0, 0), all);
+        }
+        for (from, to) in prepared.outputs.iter().zip(&prepared.read) {
+            encoder.copy_buffer_to_buffer(from, 0, to, 0, to.size());
+        }
+        let submission = gpu.queue.submit([encoder.finish()]);
+        let mut outputs = Vec::new();
+        for read in &prepared.read {
+            let values = readback::floats(gpu, read, read.size(), submission.clone()).await?;
+            if values.iter().any(|value| !value.is_finite()) {
+                return Err(GpuError::NotFinite { value: "the encoder's output", tokens: 0 });
+            }
+            outputs.push(values);
+        }
+        Ok(outputs)
+    }
+
+    /// The weights, brought if they are not there.
+    async fn bring(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Rc<Loaded>, GpuError> {
+        if let Some(loaded) = &*self.loaded.borrow() {
+            return Ok(loaded.clone());
+        }
+        let weights = Resident::upload(&self.set, &self.manifest, 0, progress).await?;
+        let loaded = Rc::new(Loaded { weights, prepared: RefCell::default() });
+        *self.loaded.borrow_mut() = Some(loaded.clone());
+        Ok(loaded)
+    }
+
+    /// The values of each input, in the graph's order.
+    fn given<'v>(&self, inputs: &[(&str, &'v [f32])]) -> Result<Vec<&'v [f32]>, GpuError> {
+        let find = |info: &InputInfo| {
+            let found = inputs.iter().find(|(name, _)| *name == info.name);
+            let missing = || GpuError::MissingInput { input: info.name.clone() };
+            let &(_, values) = found.ok_or_else(missing)?;
+            let is_whole = !values.is_empty() && values.len().is_multiple_of(info.shape.width as usize);
+            if is_whole { Ok(values) } else { Err(wrong_input(info, values)) }
+        };
+        self.graph.inputs().iter().map(find).collect()
+    }
+
+    /// Rows of each domain, in which all inputs have to agree.
+    fn domains(&self, given: &[&[f32]]) -> Result<Vec<u32>, GpuError> {
+        let inputs = || self.graph.inputs().iter().zip(given);
+        let rows = |(info, values): (&InputInfo, &&[f32])| values.len() / info.shape.width as usize;
+        let first =
+            |domain: Domain| inputs().find(|(info, _)| info.shape.rows == Rows::Of(domain)).map_or(0, rows);
+        let counts = self.graph.row_counts(0, 0, first);
+        if let Some((info, values)) = inputs().find(|&input| rows(input) != counts.of(input.0.shape.rows)) {
+            return Err(wrong_input(info, values));
+        }
+        Ok(counts.domains.iter().map(|&rows| rows as u32).collect())
+    }
+
+    /// The plan for these rows: that of the last run, if it had as many.
+    async fn prepare(&self, loaded: &Loaded, domains: Vec<u32>) -> Result<Rc<Prepared>, GpuError> {
+        if let Some(prepared) = loaded.prepared.borrow().as_ref().filter(|last| last.domains == domains) {
+            return Ok(prepared.clone());
+        }
+        loaded.prepared.take();
+        let program = self.program(&domains)?;
+        let bytes = program.scratch.iter().sum();
+        let gpu = self.set.gpu();
+        let make = || self.bind(&loaded.weights, &program, domains);
+        let (prepared, outcome) = gpu.allocate("the values of an encoder", bytes, make);
+        outcome.known().await?;
+        let prepared = Rc::new(prepared?);
+        gpu.check()?;
+        *loaded.prepared.borrow_mut() = Some(prepared.clone());
+        Ok(prepared)
+    }
+
+    fn program(&self, domains: &[u32]) -> Result<Program, GpuError> {
+        let (profile, options) = (self.set.gpu().profile(), ModelOptions::default());
+        let target = lowering_target(profile, &self.graph, &self.manifest, &options, &[], self.kernels);
+        lower(LoweringTarget { domains, ..target }, StepShape::of_domains(domains))
+    }
+
+    fn bind(&self, weights: &Resident, program: &Program, domains: Vec<u32>) -> Result<Prepared, GpuError> {
+        let Self { graph, manifest, .. } = self;
+        let gpu = self.set.gpu();
+        let pipelines = gpu.pipelines();
+        let mut blocks = Vec::new();
+        for &rows in &domains {
+            let block = StepBlock::new(gpu, pipelines, graph, manifest, rows)?;
+            block.write(gpu, &RowTable::prompt(0, 0, rows), rows);
+            blocks.push(block);
+        }
+        let storage = |what: &'static str| move |scratch| gpu.storage(what, program.bytes(scratch));
+        let inputs = program.inputs.iter().map(storage("input")).collect::<Result<Vec<_>, _>>()?;
+        let outputs = program.outputs.iter().map(storage("output")).collect::<Result<Vec<_>, _>>()?;
+        let shapes = graph.outputs().iter().map(|(_, output)| graph.value(*output).shape);
+        let read = shapes.map(|shape| {
+            let Rows::Of(domain) = shape.rows else { unreachable!("checked when it was loaded") };
+            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+            gpu.buffer("read", 4 * u64::from(shape.width) * u64::from(domains[domain.index()]), usage)
+        });
+        let read = read.collect();
+        let unused = gpu.storage("unused", 16)?;
+        let around = Surroundings {
+            gpu,
+            weights,
+            pipelines,
+            caches: &[],
+            tokens: &unused,
+            soft_rows: &unused,
+            row_tables: None,
+            pages: None,
+            inputs: &inputs,
+            outputs: &outputs,
+            step: &blocks[0],
+            domains: &blocks,
+            rows: 0,
+        };
+        let plan = Plan::bind(&around, program)?;
+        Ok(Prepared { domains, plan, blocks, inputs, outputs, read })
+    }
+}
+
+fn wrong_input(info: &InputInfo, values: &[f32]) -> GpuError {
+    let (input, width) = (info.name.clone(), info.shape.width as usize);
+    GpuError::WrongInput { input, values: values.len(), width }
+}
