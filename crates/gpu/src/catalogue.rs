@@ -6,6 +6,7 @@ use rullama_graph::Graph;
 
 use crate::{
     DeviceProfile, Fragment, GpuError, Kernel, KernelSpec, ModelOptions, Residency,
+    encoder::lower_encoder,
     fitting::lowering_target,
     lower::{StepShape, lower},
     options::{capacities, decode_shape},
@@ -55,6 +56,15 @@ impl<'a> Catalogue<'a> {
         conversations: u32,
     ) -> Result<Vec<KernelSpec>, GpuError> {
         self.kernels_of(options, decode_shape(conversations))
+    }
+
+    /// The kernels of a graph without tokens whose inputs have so many rows.
+    pub fn encoder_kernels(&self, rows: u32, fused: bool) -> Result<Vec<KernelSpec>, GpuError> {
+        let kernels = KernelSet { fused, ..KernelSet::best(self.profile) };
+        let domains = self.graph.row_counts(0, 0, |_| rows as usize).domains;
+        let domains: Vec<u32> = domains.into_iter().map(|rows| rows as u32).collect();
+        let program = lower_encoder(self.profile, self.graph, &self.manifest, kernels, &domains)?;
+        Ok(program.dispatches.into_iter().map(|dispatch| dispatch.spec).collect())
     }
 
     fn kernels_of(&self, options: &ModelOptions, shape: StepShape) -> Result<Vec<KernelSpec>, GpuError> {

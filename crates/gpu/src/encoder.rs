@@ -9,7 +9,7 @@ use futures_util::lock::Mutex;
 use rullama_graph::{Domain, Graph, InputInfo, Rows};
 
 use crate::{
-    GpuError, GpuWeights, ModelOptions, Residency,
+    DeviceProfile, GpuError, GpuWeights, ModelOptions, Residency,
     fitting::lowering_target,
     lower::{LoweringTarget, Program, StepShape, lower},
     plan::{Plan, Surroundings},
@@ -171,7 +171,8 @@ impl GpuEncoder {
             return Ok(prepared.clone());
         }
         loaded.prepared.take();
-        let program = self.program(&domains)?;
+        let (profile, kernels) = (self.set.gpu().profile(), self.kernels);
+        let program = lower_encoder(profile, &self.graph, &self.manifest, kernels, &domains)?;
         let bytes = program.scratch.iter().sum();
         let gpu = self.set.gpu();
         let make = || self.bind(&loaded.weights, &program, domains);
@@ -181,12 +182,6 @@ impl GpuEncoder {
         gpu.check()?;
         *loaded.prepared.borrow_mut() = Some(prepared.clone());
         Ok(prepared)
-    }
-
-    fn program(&self, domains: &[u32]) -> Result<Program, GpuError> {
-        let (profile, options) = (self.set.gpu().profile(), ModelOptions::default());
-        let target = lowering_target(profile, &self.graph, &self.manifest, &options, &[], self.kernels);
-        lower(LoweringTarget { domains, ..target }, StepShape::of_domains(domains))
     }
 
     fn bind(&self, weights: &Resident, program: &Program, domains: Vec<u32>) -> Result<Prepared, GpuError> {
@@ -228,6 +223,19 @@ impl GpuEncoder {
         let plan = Plan::bind(&around, program)?;
         Ok(Prepared { domains, plan, blocks, inputs, outputs, read })
     }
+}
+
+/// Lowers a graph without tokens for so many rows of each of its domains.
+pub(crate) fn lower_encoder(
+    profile: &DeviceProfile,
+    graph: &Graph,
+    manifest: &Manifest,
+    kernels: KernelSet,
+    domains: &[u32],
+) -> Result<Program, GpuError> {
+    let options = ModelOptions::default();
+    let target = lowering_target(profile, graph, manifest, &options, &[], kernels);
+    lower(LoweringTarget { domains, ..target }, StepShape::of_domains(domains))
 }
 
 fn wrong_input(info: &InputInfo, values: &[f32]) -> GpuError {

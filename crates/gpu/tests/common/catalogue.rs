@@ -1,5 +1,5 @@
 //! Every kernel that a plan may hold, from lowering models for several devices: the released models at their real sizes,
-//! and the test models in all weight and cache formats, fused and unfused.
+//! and the test models in all weight and cache formats and a tower, fused and unfused.
 //!
 //! Two kernels that differ in widths and other numbers only are listed once. Those numbers that choose between branches of
 //! a kernel ([`CHOICES`]) make a kernel of its own.
@@ -9,7 +9,10 @@ use std::{collections::HashSet, sync::OnceLock};
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::{MemorySource, Mix, Model};
 use rullama_gpu::{CacheFormat, Catalogue, DeviceProfile, KernelSpec, ModelOptions};
+use rullama_graph::Mask;
 use rullama_synth::SynthOptions;
+
+use super::tower;
 
 /// The released models.
 const RELEASED: [&str; 5] = ["e2b", "e4b", "12b", "26b-a4b", "31b"];
@@ -79,6 +82,18 @@ fn listed() -> Vec<KernelSpec> {
                         list.extend(&catalogue, &options);
                     }
                 }
+            }
+        }
+    }
+    let model = test_model(tower::MODEL);
+    // Heads of the general kernel, and of the fast one.
+    for head_width in [4, 64] {
+        let graph = tower::tower(head_width, Mask::ALL);
+        for profile in &profiles {
+            let catalogue = pollster::block_on(Catalogue::new(&model, &graph, profile)).unwrap();
+            for (rows, fused) in ROWS.into_iter().flat_map(|rows| [(rows, true), (rows, false)]) {
+                let specs = catalogue.encoder_kernels(rows, fused).unwrap();
+                specs.into_iter().for_each(|spec| list.add(spec));
             }
         }
     }

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::allow_attributes, reason = "no test needs all of it")]
 
 pub(crate) mod catalogue;
+pub(crate) mod tower;
 
 use std::{
     ops::Deref,

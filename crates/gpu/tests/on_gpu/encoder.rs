@@ -6,42 +6,13 @@ use std::rc::Rc;
 use rullama_gemma::Outputs;
 use rullama_gguf::{Format, MemorySource, Model, Writer};
 use rullama_gpu::{Gpu, GpuEncoder, GpuError, GpuModel, GpuOptions, GpuWeights, ModelOptions};
-use rullama_graph::{AttendShape, Builder, Graph, Mask, Rope, Rows, Weight, WeightInfo};
+use rullama_graph::{Builder, Graph, Mask, Rows, WeightInfo};
 use rullama_reference::{Matrix, Step, Weights, run_together};
 
-use crate::common::{apart, gpu, graph, open, step};
-
-const WIDTH: u32 = 256;
-const MODEL: &str = "tiny-e2b-Q4_K_M";
-
-/// The first layer of the test model over rows that are given, whose heads may be narrower, pooled by threes.
-fn tower(head_width: u32, mask: Mask) -> Graph {
-    let builder = Builder::new();
-    let rows = Rows::Of(builder.domain("patches"));
-    let matrix = |name: &str, width, rows| -> Weight {
-        builder.weight(WeightInfo::matrix(format!("blk.0.{name}.weight"), width, rows))
-    };
-    let norm = |name: &str| builder.weight(WeightInfo::vector(format!("blk.0.{name}.weight"), WIDTH));
-    let x = builder.input("patches", rows, WIDTH) + builder.input("places", rows, WIDTH).scale(0.5);
-    let normed = x.rms_norm(norm("attn_norm"), 1e-6);
-    let q = normed.linear(matrix("attn_q", WIDTH, 512));
-    let k = normed.linear(matrix("attn_k", WIDTH, WIDTH));
-    let v = normed.linear(matrix("attn_v", WIDTH, WIDTH));
-    let rope = Rope::new(head_width, 10_000.0);
-    let shape = AttendShape { heads: 512 / head_width, kv_heads: WIDTH / head_width, head_width, mask };
-    let attended = q
-        .rms_norm_unweighted(head_width, 1e-6)
-        .rope(rope)
-        .attend_rows(k.rms_norm_unweighted(head_width, 1e-6).rope(rope), v, shape)
-        .linear(matrix("attn_output", 512, WIDTH));
-    let x = x + attended.rms_norm(norm("post_attention_norm"), 1e-6);
-    let normed = x.rms_norm(norm("ffn_norm"), 1e-6);
-    let gate = normed.linear(matrix("ffn_gate", WIDTH, 512));
-    let hidden = gate.gelu_mul(normed.linear(matrix("ffn_up", WIDTH, 512)));
-    let y = x + hidden.linear(matrix("ffn_down", 512, WIDTH)).rms_norm(norm("post_ffw_norm"), 1e-6);
-    // The keys are columns of a stacked product, and one value is given twice.
-    builder.finish_with(&[("cells", y.mean_rows(3, "cells")), ("rows", y), ("keys", k), ("again", y)])
-}
+use crate::common::{
+    apart, gpu, graph, open, step,
+    tower::{MODEL, WIDTH, tower},
+};
 
 fn values(rows: usize, seed: usize) -> Vec<f32> {
     let value = |at: usize| ((at * 7919 + seed * 104_729) % 2003) as f32 / 1000.0 - 1.0;
