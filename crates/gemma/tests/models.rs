@@ -4,7 +4,7 @@
 
 use rullama_gemma::{Config, GemmaError, KvSource, Outputs, Warning, text, warnings};
 use rullama_gguf::{Format, MemorySource, Model, Writer};
-use rullama_graph::{Op, Rows, StepSize};
+use rullama_graph::{Op, Rows, StepExtent};
 
 fn open(bytes: Vec<u8>) -> Model {
     pollster::block_on(Model::open(Box::new(MemorySource::new(bytes)))).unwrap()
@@ -118,7 +118,7 @@ fn one_row_is_enough_after_the_last_keys_and_values() {
     assert!(last.nodes()[stored + 1..].iter().all(|node| node.shape.rows == Rows::Last));
     let all = text(&model, &config, Outputs::All).unwrap();
     assert_eq!(last.caches(), all.caches(), "both can work on one cache");
-    let step = &StepSize::tokens(512, 512);
+    let step = &StepExtent::tokens(512, 512);
     let (few, many) = (last.total_cost(step).flops, all.total_cost(step).flops);
     assert!(3 * few < 2 * many, "{few} of {many} operations");
 }

@@ -8,8 +8,8 @@ use crate::{
     CacheFormat, CacheLayout as _, GpuError, ModelOptions,
     lower::Program,
     options::capacities,
-    run::soft_width,
     sample,
+    step_buffers::soft_width,
     weights::{Manifest, STAGING},
 };
 

@@ -51,6 +51,7 @@ mod sample;
 mod self_test;
 mod state;
 mod step_block;
+mod step_buffers;
 mod tiles;
 mod timing;
 mod tuning;

@@ -12,7 +12,8 @@ use crate::{
     plan::Plan,
     readback,
     rows::{MOST_SLOTS, RowTable, StepSize},
-    run::{BufferCopy, Ending, SharedRun, soft_token, soft_width, span_layers, write_table},
+    run::{BufferCopy, Ending, SharedRun, soft_token, span_layers, write_table},
+    step_buffers::soft_width,
 };
 
 /// One conversation with a model. Opening one costs nothing: it gets a slot of the model's cache pool when it reads its first
@@ -145,7 +146,7 @@ impl GpuState {
         let WrittenStep { plan, size } = self.write(rows, spans, slot).await?;
         let (from, to) = {
             let mut run = self.shared.borrow();
-            (run.outputs[0].clone(), run.read_buffer(&self.model, bytes))
+            (run.buffers.outputs[0].clone(), run.read_buffer(&self.model, bytes))
         };
         let copy = BufferCopy { from, to: to.clone(), to_offset: 0, bytes };
         let ending = Ending { choosers: Vec::new(), copies: vec![copy] };
@@ -183,7 +184,7 @@ impl GpuState {
         let count = rows.len() as u32;
         let shape = prompt_shape(count, model.options.most_rows());
         let plan = model.prepare(shared, shape).await?;
-        let row_tables = shared.borrow().row_tables.clone();
+        let row_tables = shared.borrow().buffers.row_tables.clone();
         if let Some(tables) = row_tables {
             tables.fill(&model.gpu, model.set.source(), &model.manifest, &ids).await?;
         }
@@ -199,8 +200,12 @@ impl GpuState {
             table.join(span.clone(), span_layers(model));
         }
         let mut run = shared.borrow();
-        model.gpu.queue.write_buffer(&run.soft_rows, 0, bytemuck::cast_slice(&soft));
-        model.gpu.queue.write_buffer(&run.tokens, 4 * u64::from(MOST_SLOTS), bytemuck::cast_slice(&ids));
+        model.gpu.queue.write_buffer(&run.buffers.soft_rows, 0, bytemuck::cast_slice(&soft));
+        model.gpu.queue.write_buffer(
+            &run.buffers.tokens,
+            4 * u64::from(MOST_SLOTS),
+            bytemuck::cast_slice(&ids),
+        );
         let conversation = run.conversation(self.id);
         conversation.written = conversation.written.max(position + count);
         drop(run);

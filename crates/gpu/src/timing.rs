@@ -37,7 +37,7 @@ impl GpuState {
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             plan.record_timed(
                 &mut encoder,
-                &self.shared.borrow().step.group,
+                &self.shared.borrow().buffers.step.group,
                 size,
                 first..first + count,
                 &times,

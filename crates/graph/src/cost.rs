@@ -4,16 +4,16 @@ use std::ops::AddAssign;
 
 use crate::{Attended, Graph, Node, Op, RowCounts, SoftRows};
 
-/// The size of a step.
+/// How large a step is, as far as its cost depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepSize {
+pub struct StepExtent {
     /// Rows of each kind.
     pub rows: RowCounts,
     /// Tokens in the cache after it.
     pub context: u32,
 }
 
-impl StepSize {
+impl StepExtent {
     /// A step of so many tokens of one conversation.
     pub fn tokens(rows: u32, context: u32) -> Self {
         Self { rows: RowCounts::tokens(rows as usize), context }
@@ -44,7 +44,7 @@ impl AddAssign for Cost {
 
 impl Graph {
     /// What one operation costs in a step of this size.
-    pub fn cost(&self, node: &Node, step: &StepSize) -> Cost {
+    pub fn cost(&self, node: &Node, step: &StepExtent) -> Cost {
         let count = |node: &Node| step.rows.of(node.shape.rows) as u64;
         let values = |node: &Node| count(node) * u64::from(node.shape.width);
         let inputs: u64 = node.op.inputs().map(|input| values(self.value(input))).sum();
@@ -105,7 +105,7 @@ impl Graph {
     }
 
     /// What the whole graph costs in a step of this size.
-    pub fn total_cost(&self, step: &StepSize) -> Cost {
+    pub fn total_cost(&self, step: &StepExtent) -> Cost {
         let mut total = Cost::default();
         for node in &self.nodes {
             total += self.cost(node, step);

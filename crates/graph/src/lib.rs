@@ -39,7 +39,7 @@ mod tensor;
 mod weight;
 
 pub use cache_format::{CacheFormat, UnknownCacheFormat};
-pub use cost::{Cost, StepSize};
+pub use cost::{Cost, StepExtent};
 pub use graph::{Builder, Graph, Node};
 pub use mask::{Ahead, AttendShape, Mask};
 pub use op::{Attended, Op, Rope, SoftRows};

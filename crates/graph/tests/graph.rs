@@ -1,7 +1,7 @@
 //! Building, printing and pricing a small graph.
 
 use rullama_graph::{
-    AttendShape, Builder, CacheInfo, Cost, Graph, Mask, Rope, Rows, SoftRows, StepSize, Tensor, WeightInfo,
+    AttendShape, Builder, CacheInfo, Cost, Graph, Mask, Rope, Rows, SoftRows, StepExtent, Tensor, WeightInfo,
 };
 
 /// A model of one layer with attention and experts, of which only the last row is wanted.
@@ -89,7 +89,7 @@ fn weights_that_are_the_same_are_declared_once() {
 #[test]
 fn costs_count_bytes_and_products() {
     let graph = small();
-    let step = &StepSize::tokens(5, 9);
+    let step = &StepExtent::tokens(5, 9);
     let cost = |index: usize| graph.cost(&graph.nodes()[index], step);
     assert_eq!(cost(0).weight_bytes, 5 * 32, "rows of a table are read, not the table");
     assert_eq!(cost(2), Cost { weight_bytes: 256, read_bytes: 160, written_bytes: 160, flops: 2 * 40 * 8 });
@@ -148,7 +148,7 @@ fn a_graph_has_named_inputs_outputs_and_rows() {
 
     let counts = graph.row_counts(0, 0, |domain| if domain.index() == 0 { 2520 } else { unreachable!() });
     assert_eq!(counts.domains, [2520, 280]);
-    let step = StepSize { rows: counts, context: 0 };
+    let step = StepExtent { rows: counts, context: 0 };
     let cost = |index: usize| graph.cost(&graph.nodes()[index], &step);
     assert_eq!(cost(0), Cost::default(), "what is given costs nothing");
     assert_eq!(cost(6).flops, 4 * 2520 * 8 * 2520);

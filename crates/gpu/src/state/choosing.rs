@@ -109,7 +109,7 @@ impl GpuState {
             let read = run.read_buffer(model, CHOICE_BYTES);
             let from = match wanted {
                 Some(_) => run.choosers[slot as usize].chosen().clone(),
-                None => run.outputs[0].clone(),
+                None => run.buffers.outputs[0].clone(),
             };
             let bytes = CHOICE_BYTES.min(from.size());
             let copies = vec![BufferCopy { from, to: read.clone(), to_offset: 0, bytes }];
@@ -146,7 +146,7 @@ impl GpuState {
         let (words, buffer) = choice.step.words(&self.model.gpu, choice.at).await?;
         let mut run = self.shared.borrow();
         run.spare.extend(buffer);
-        let host_reads = run.host_reads();
+        let host_reads = run.buffers.host_reads();
         let conversation = run.conversation(self.id);
         // A conversation that was evicted meanwhile still gets the token that is here, so that it makes progress however often
         // it has to be read again. The next call says that it was evicted.
@@ -243,7 +243,7 @@ impl GpuState {
 /// A conversation whose tokens are taken slowly would make every step one for the others alone, so a step waits until all
 /// have room for its choice, or until `asking` has nothing in flight any more; from then on others do not wait for it.
 fn decoded_together(run: &mut Run, asking: u64, context: u32) -> Option<Vec<u64>> {
-    if run.host_reads() {
+    if run.buffers.host_reads() {
         return None;
     }
     let goes_on = |conversation: &Conversation| {
