@@ -1,15 +1,16 @@
-//! The CPU reference as a backend: exact and slow.
+//! The CPU as a backend.
 
 use std::rc::Rc;
 
+use rullama_cpu::{Caches, CpuError, Executor, Step};
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_graph::Graph;
-use rullama_reference::{Caches, ReferenceError, Step, Watch, Weights, run};
 
 use crate::{Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, Watcher};
 
-/// The most rows of a step. Larger steps decode the weights less often; smaller ones can be cancelled sooner.
+/// The most rows of a step. Larger steps unpack the weights less often; smaller ones need less memory, and less of a prompt
+/// is read again after it was cancelled.
 const ROWS_AT_ONCE: usize = 64;
 
 /// Runs a model on the CPU.
@@ -19,7 +20,7 @@ pub(crate) struct Cpu {
 }
 
 struct Shared {
-    weights: Weights,
+    executor: Executor,
     last: Graph,
     all: Graph,
 }
@@ -33,7 +34,7 @@ impl Cpu {
     ) -> Result<Self, EngineError> {
         let last = text(&model, config, Outputs::Last)?;
         let all = text(&model, config, Outputs::All)?;
-        Ok(Self { shared: Rc::new(Shared { weights: Weights::new(model, memory), last, all }), kv })
+        Ok(Self { shared: Rc::new(Shared { executor: Executor::new(model, memory), last, all }), kv })
     }
 }
 
@@ -57,20 +58,6 @@ struct CpuState {
     watcher: Option<Watcher>,
 }
 
-/// Forwards the interpreter's progress to a watcher.
-struct Progress {
-    rows: usize,
-    watcher: Option<Watcher>,
-}
-
-impl Watch for Progress {
-    fn progress(&mut self, done: usize, all: usize) {
-        if let Some(watcher) = &self.watcher {
-            watcher(StepProgress { rows: self.rows, done, all });
-        }
-    }
-}
-
 impl State for CpuState {
     fn len(&self) -> usize {
         self.caches.len()
@@ -86,22 +73,26 @@ impl State for CpuState {
 
     fn step<'a>(&'a mut self, ids: &'a [u32], rows: LogitRows) -> Pending<'a, Logits> {
         Box::pin(async move {
-            let Shared { weights, last, all } = &*self.shared;
+            let Shared { executor, last, all } = &*self.shared;
             let graph = if rows == LogitRows::All { all } else { last };
-            let mut progress = Progress { rows: ids.len(), watcher: self.watcher.clone() };
-            let logits = run(graph, weights, &mut self.caches, &Step::tokens(ids), &mut progress)
-                .await
-                .map_err(failed)?;
-            let vocabulary = logits.width();
-            let values = if rows == LogitRows::None { Vec::new() } else { logits.into_values() };
-            Ok(Logits { values, vocabulary })
+            let watcher = self.watcher.clone();
+            let mut progress = |done, all| {
+                if let Some(watcher) = &watcher {
+                    watcher(StepProgress { rows: ids.len(), done, all });
+                }
+            };
+            let step = Step::tokens(ids);
+            let outputs = executor.run(graph, &mut self.caches, &step, &mut progress).await;
+            let logits = outputs.map_err(failed)?.swap_remove(0);
+            let values = if rows == LogitRows::None { Vec::new() } else { logits.values };
+            Ok(Logits { values, vocabulary: logits.width })
         })
     }
 }
 
-fn failed(error: ReferenceError) -> EngineError {
+fn failed(error: CpuError) -> EngineError {
     match error {
-        ReferenceError::NotFinite { value, tokens } => EngineError::NotFinite { value, tokens },
+        CpuError::NotFinite { value, tokens } => EngineError::NotFinite { value, tokens },
         error => EngineError::Step { code: error.code(), source: Box::new(error) },
     }
 }

@@ -11,7 +11,7 @@ use rullama_tokenizer::Tokenizer;
 use crate::{Backend, EngineError, Entropy, OptionRange, Session, prompt_style};
 
 /// Weights that the CPU backend keeps in memory unless told otherwise.
-const WEIGHT_MEMORY: u64 = 1 << 30;
+const WEIGHT_MEMORY: u64 = 8 << 30;
 
 /// How a model is loaded.
 #[derive(Debug, Clone)]
@@ -144,6 +144,17 @@ impl Engine {
         Self::with_backend(model, options, |model, config| {
             let cpu = crate::cpu::Cpu::new(model, config, options.kv, options.weight_memory)?;
             Ok(Box::new(cpu))
+        })
+    }
+
+    /// Checks a model and makes it ready to run on the plain interpreter that every other backend is measured against:
+    /// exact, and slow. Weights are read when they are first needed.
+    #[cfg(feature = "cpu")]
+    pub fn load_reference(model: Model, options: &LoadOptions) -> Result<Self, EngineError> {
+        Self::with_backend(model, options, |model, config| {
+            let reference =
+                crate::reference::Reference::new(model, config, options.kv, options.weight_memory)?;
+            Ok(Box::new(reference))
         })
     }
 

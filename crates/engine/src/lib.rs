@@ -58,6 +58,8 @@ mod gpu;
 mod options;
 mod prompt_style;
 mod repetition;
+#[cfg(feature = "cpu")]
+mod reference;
 mod reply;
 mod sampler;
 mod session;

@@ -266,14 +266,18 @@ fn a_dropped_reply_leaves_the_session_valid() {
     let (prompt, expected) = reference("long");
     let options = GenerateOptions { max_tokens: Some(6), ignore_end: true, ..greedy() };
     let mut session = engine.session().unwrap();
+    let finished = Rc::new(Cell::new(0));
+    let count = finished.clone();
+    session.watch(move |step| count.set(count.get() + usize::from(step.done == step.all)));
     {
-        // Dropped in the middle of reading the prompt: polled a few times and then forgotten.
+        // Dropped in the middle of reading the prompt: polled during two steps and into the third, then forgotten.
         let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
         let mut step = pin!(generation.next());
         let mut context = Context::from_waker(std::task::Waker::noop());
-        for _ in 0..400 {
+        while finished.get() < 2 {
             assert!(step.as_mut().poll(&mut context).is_pending(), "a step pauses between operations");
         }
+        assert!(step.as_mut().poll(&mut context).is_pending(), "and so does the next");
     }
     assert!(session.rows() > 0 && session.rows() < prompt.len() as u64, "some steps were finished");
     let kept = session.rows() as usize;

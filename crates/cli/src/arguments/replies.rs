@@ -49,7 +49,7 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_parser = cache_format_parser())]
     pub(crate) kv: Option<CacheFormat>,
     /// On the CPU: keep up to this many MiB of weights in memory and read the rest from the file for each token
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole::<u64>(WEIGHT_MEMORY),
+    #[arg(long, value_name = "MIB", default_value_t = 8192, value_parser = whole::<u64>(WEIGHT_MEMORY),
           allow_negative_numbers = true)]
     pub(crate) weight_memory: u64,
     /// On the GPU: use at most this many MiB of GPU memory [default: all]

@@ -70,7 +70,7 @@ async fn compare_all(arguments: &ParityArguments) -> Result<(), Failure> {
         Some(server) => Reference::Server(server),
         None => {
             let opened = model::open(&arguments.model).await?;
-            Reference::Cpu(Box::new(Engine::load(opened.model, &reference)?.session()?))
+            Reference::Cpu(Box::new(Engine::load_reference(opened.model, &reference)?.session()?))
         }
     };
 

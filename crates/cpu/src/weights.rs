@@ -1,0 +1,221 @@
+//! Weights in their blocks, in memory as far as a limit allows.
+//!
+//! A step reads every weight once, in the same order each time. For such a cycle the best a bounded memory can do is to
+//! keep what came first and to read the rest anew, so nothing is ever evicted. Tables that are only looked up in stay
+//! where they are: a step reads one row of them for each token.
+
+use std::{cell::RefCell, collections::HashMap, ops::Range, rc::Rc, sync::Arc};
+
+use rullama_gguf::{Format, Model, ModelTensor};
+use rullama_graph::{Graph, Op, Weight, WeightInfo};
+
+use crate::{CpuError, product::StoredRows};
+
+/// What is not held is read in pieces of about this many bytes.
+const PIECE: u64 = 32 << 20;
+
+/// The weights of a model.
+pub(crate) struct Weights {
+    model: Rc<Model>,
+    limit: u64,
+    held: RefCell<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    bytes: u64,
+    matrices: HashMap<String, Arc<Tensor>>,
+    /// Vectors, decoded. They are small, so the limit does not count them.
+    vectors: HashMap<String, Arc<[f32]>>,
+}
+
+/// A tensor in memory, as it is stored.
+#[derive(Debug)]
+struct Tensor {
+    bytes: Vec<u8>,
+    row_bytes: usize,
+    format: Format,
+}
+
+/// What an operation needs of the model, in memory.
+#[derive(Debug, Clone)]
+pub(crate) enum Ready {
+    Nothing,
+    Vector(Arc<[f32]>),
+    Matrices(Matrices),
+}
+
+/// A weight's matrices: one, or one for each expert.
+#[derive(Debug, Clone)]
+pub(crate) struct Matrices {
+    tensor: Arc<Tensor>,
+    /// Rows of each of the tensor's matrices, and those of them that belong to the weight.
+    tensor_rows: usize,
+    own_rows: Range<usize>,
+    /// What all values are multiplied with.
+    pub(crate) factor: f32,
+}
+
+impl Matrices {
+    pub(crate) fn format(&self) -> Format {
+        self.tensor.format
+    }
+
+    /// The rows of one matrix.
+    pub(crate) fn rows(&self, matrix: usize) -> StoredRows<'_> {
+        let Tensor { bytes, row_bytes, format } = &*self.tensor;
+        let first = matrix * self.tensor_rows + self.own_rows.start;
+        let bytes = &bytes[first * row_bytes..][..self.own_rows.len() * row_bytes];
+        StoredRows { bytes, row_bytes: *row_bytes, format: *format }
+    }
+}
+
+/// Some rows of a weight that is not held.
+pub(crate) struct Piece {
+    bytes: Vec<u8>,
+    row_bytes: usize,
+    format: Format,
+}
+
+impl Piece {
+    pub(crate) fn rows(&self) -> StoredRows<'_> {
+        StoredRows { bytes: &self.bytes, row_bytes: self.row_bytes, format: self.format }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.bytes.len() / self.row_bytes
+    }
+}
+
+impl Weights {
+    pub(crate) fn new(model: Rc<Model>, limit: u64) -> Self {
+        Self { model, limit, held: RefCell::default() }
+    }
+
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What an operation needs, if it is in memory.
+    pub(crate) fn ready(&self, graph: &Graph, op: &Op) -> Option<Ready> {
+        let Some(weight) = op.weight() else { return Some(Ready::Nothing) };
+        let (info, held) = (graph.weight(weight), self.held.borrow());
+        if !is_matrix(op) {
+            return Some(Ready::Vector(held.vectors.get(&info.tensor)?.clone()));
+        }
+        let factor = match info.scale {
+            Some(scale) => held.vectors.get(&graph.weight(scale).tensor)?[0],
+            None => 1.0,
+        };
+        let first = info.first_row as usize;
+        Some(Ready::Matrices(Matrices {
+            tensor: held.matrices.get(&info.tensor)?.clone(),
+            tensor_rows: info.tensor_rows as usize,
+            own_rows: first..first + info.rows as usize,
+            factor,
+        }))
+    }
+
+    /// Reads what an operation needs. Gives `None` if there is no room to hold its matrices.
+    pub(crate) async fn read(&self, graph: &Graph, op: &Op) -> Result<Option<Ready>, CpuError> {
+        if let Some(weight) = op.weight() {
+            let info = graph.weight(weight);
+            if is_matrix(op) {
+                if let Some(scale) = info.scale {
+                    self.read_vector(graph, scale).await?;
+                }
+                self.read_matrices(info).await?;
+            } else {
+                self.read_vector(graph, weight).await?;
+            }
+        }
+        Ok(self.ready(graph, op))
+    }
+
+    async fn read_vector(&self, graph: &Graph, weight: Weight) -> Result<(), CpuError> {
+        let info = graph.weight(weight);
+        if self.held.borrow().vectors.contains_key(&info.tensor) {
+            return Ok(());
+        }
+        let tensor = self.tensor(info)?;
+        let bytes = self.model.read(tensor.rows_range(0..1)).await?;
+        let values = decoded(info, tensor.format, &bytes)?;
+        self.held.borrow_mut().vectors.insert(info.tensor.clone(), values.into());
+        Ok(())
+    }
+
+    /// Holds a tensor, unless there is no room for it.
+    async fn read_matrices(&self, info: &WeightInfo) -> Result<(), CpuError> {
+        let tensor = self.tensor(info)?;
+        let fits = {
+            let held = self.held.borrow();
+            !held.matrices.contains_key(&info.tensor) && held.bytes.saturating_add(tensor.bytes) <= self.limit
+        };
+        if fits {
+            let bytes = self.model.read(tensor.range()).await?;
+            let row_bytes = tensor.row_bytes() as usize;
+            let tensor_bytes = tensor.bytes;
+            let tensor = Arc::new(Tensor { bytes, row_bytes, format: tensor.format });
+            let mut held = self.held.borrow_mut();
+            // Another conversation may have read it in the meantime.
+            if held.matrices.insert(info.tensor.clone(), tensor).is_none() {
+                held.bytes += tensor_bytes;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some rows of one of a weight's matrices, from row `from` on: never none.
+    pub(crate) async fn piece(
+        &self,
+        info: &WeightInfo,
+        matrix: usize,
+        from: usize,
+    ) -> Result<Piece, CpuError> {
+        let tensor = self.tensor(info)?;
+        let row_bytes = tensor.row_bytes();
+        let start = matrix as u64 * u64::from(info.tensor_rows) + u64::from(info.first_row) + from as u64;
+        let count = (PIECE / row_bytes.max(1)).clamp(1, u64::from(info.rows) - from as u64);
+        let bytes = self.model.read(tensor.rows_range(start..start + count)).await?;
+        Ok(Piece { bytes, row_bytes: row_bytes as usize, format: tensor.format })
+    }
+
+    /// What all values of a weight that is not held are multiplied with.
+    pub(crate) fn factor(&self, graph: &Graph, info: &WeightInfo) -> f32 {
+        let vector = |scale| self.held.borrow().vectors.get(&graph.weight(scale).tensor).map(|values| values[0]);
+        info.scale.and_then(vector).unwrap_or(1.0)
+    }
+
+    pub(crate) fn format(&self, info: &WeightInfo) -> Result<Format, CpuError> {
+        Ok(self.tensor(info)?.format)
+    }
+
+    /// One row of a table. Tables can be larger than everything else, so no more than the row is read.
+    pub(crate) async fn table_row(&self, info: &WeightInfo, row: u32) -> Result<Vec<f32>, CpuError> {
+        let held = self.held.borrow().matrices.get(&info.tensor).cloned();
+        if let Some(tensor) = held {
+            let bytes = &tensor.bytes[row as usize * tensor.row_bytes..][..tensor.row_bytes];
+            return decoded(info, tensor.format, bytes);
+        }
+        let tensor = self.tensor(info)?;
+        let bytes = self.model.read(tensor.rows_range(row.into()..u64::from(row) + 1)).await?;
+        decoded(info, tensor.format, &bytes)
+    }
+
+    fn tensor(&self, info: &WeightInfo) -> Result<ModelTensor<'_>, CpuError> {
+        let found = self.model.tensor(&info.tensor);
+        found.ok_or_else(|| CpuError::MissingTensor { tensor: info.tensor.clone() })
+    }
+}
+
+/// Whether an operation multiplies with its weight, as opposed to reading all of its values as a vector.
+fn is_matrix(op: &Op) -> bool {
+    matches!(op, Op::Linear { .. } | Op::ExpertLinear { .. })
+}
+
+fn decoded(info: &WeightInfo, format: Format, bytes: &[u8]) -> Result<Vec<f32>, CpuError> {
+    let mut values = vec![0.0; info.width as usize];
+    let result = format.decode(bytes, &mut values);
+    result.map_err(|source| CpuError::Format { tensor: info.tensor.clone(), source })?;
+    Ok(values)
+}
