@@ -107,9 +107,10 @@ impl Caches {
         self.len += rows;
         for layer in &mut self.layers {
             let keep = layer.needed(self.len.saturating_sub(SET_BACK));
-            // Moving rows costs as much as they are many, so it is done once for many useless ones.
-            if keep - layer.first >= SET_BACK {
-                let useless = keep - layer.first;
+            // A conversation that was set back may need less than was dropped before. Moving rows costs as much as they are
+            // many, so it is done once for many useless ones.
+            let useless = keep.saturating_sub(layer.first);
+            if useless >= SET_BACK {
                 layer.keys.drop_front(useless, layer.width);
                 layer.values.drop_front(useless, layer.width);
                 layer.first = keep;
