@@ -19,24 +19,28 @@ use crate::{
     output,
 };
 
+/// The formats of caches where nobody chose one: GPUs read half precision fastest, without visible loss.
+pub(crate) const CPU_KV: CacheFormat = CacheFormat::F32;
+pub(crate) const GPU_KV: CacheFormat = CacheFormat::F16;
+
 /// Makes an opened model ready to run. The context length is the command line's, or else the model's own default.
 pub(crate) async fn load(
     opened: Opened,
-    backend: Option<BackendChoice>,
+    backend: BackendChoice,
     arguments: &LoadArguments,
     own_context: Option<u32>,
 ) -> Result<Engine, Failure> {
     let mut options = LoadOptions::default().prompts(opened.prompt_style()?);
     options.context = arguments.context.or(own_context);
     opened.check(options.context)?;
-    let gpu = choose_gpu(backend, &opened).await?;
+    let gpu = choose_gpu(backend).await?;
     match gpu {
         Some(gpu) => {
-            arguments.memory.apply(&mut options, BackendChoice::Gpu);
+            arguments.memory.apply(&mut options, GPU_KV);
             load_on(gpu, opened, &options).await
         }
         None => {
-            arguments.memory.apply(&mut options, BackendChoice::Cpu);
+            arguments.memory.apply(&mut options, CPU_KV);
             let engine = Engine::load(opened.model, &options)?;
             report_warnings(&engine);
             Ok(engine)
@@ -44,36 +48,36 @@ pub(crate) async fn load(
     }
 }
 
-/// Opens the GPU, or returns `None` to run on the CPU: if --backend says so, or if it is not given and there is no GPU. A
-/// GPU that is emulated in software is used only for models other than the demo model, which is faster on the CPU.
-pub(crate) async fn choose_gpu(
-    backend: Option<BackendChoice>,
-    opened: &Opened,
-) -> Result<Option<Gpu>, Failure> {
-    if backend == Some(BackendChoice::Cpu) {
+/// Opens the GPU, or returns `None` to run on the CPU: if --backend says so, or if nobody chose and the GPU is missing,
+/// emulated in software, or wrong. A note says why.
+pub(crate) async fn choose_gpu(backend: BackendChoice) -> Result<Option<Gpu>, Failure> {
+    if backend == BackendChoice::Cpu {
         return Ok(None);
     }
+    let is_free = backend == BackendChoice::Auto;
+    let use_cpu = |why: std::fmt::Arguments<'_>| {
+        output::note(format_args!("note: {why}, so rullama uses the CPU (choose with --backend)"));
+        Ok(None)
+    };
     let gpu = match Gpu::open(&GpuOptions::default()).await {
-        Err(GpuError::NoAdapter { .. }) if backend.is_none() => {
-            output::note("note: no GPU found, so rullama uses the CPU, which is slow for large models");
-            return Ok(None);
-        }
+        Err(GpuError::NoAdapter { .. }) if is_free => return use_cpu(format_args!("no GPU found")),
         gpu => gpu?,
     };
-    if !gpu.profile().software {
-        return Ok(Some(gpu));
-    }
     let name = &gpu.profile().name;
-    if backend.is_none() && opened.is_demo {
+    if gpu.profile().software {
+        if is_free {
+            return use_cpu(format_args!("this GPU ({name}) is emulated in software"));
+        }
         output::note(format_args!(
-            "note: this GPU ({name}) is emulated in software, so rullama uses the CPU (choose with --backend)"
+            "note: this GPU ({name}) is emulated in software and slow; --backend cpu is faster"
         ));
-        return Ok(None);
     }
-    output::note(format_args!(
-        "note: this GPU ({name}) is emulated in software and slow; --backend cpu may be faster"
-    ));
-    Ok(Some(gpu))
+    match gpu.check_kernels().await {
+        Err(GpuError::Unreliable { .. }) if is_free => {
+            use_cpu(format_args!("this GPU ({name}) gives wrong results"))
+        }
+        checked => Ok(checked.map(|()| Some(gpu))?),
+    }
 }
 
 /// Opens the GPU for a command that can't do without it. `why` is the reason, for the hint.
@@ -83,16 +87,13 @@ pub(crate) async fn open_gpu(why: &str) -> Result<Gpu, Failure> {
 }
 
 impl MemoryArguments {
-    /// Sets the options that the command line gives.
-    pub(crate) fn apply(&self, options: &mut LoadOptions, backend: BackendChoice) {
+    /// Sets the options that the command line gives; without --kv, the format of caches that is best where the model runs.
+    pub(crate) fn apply(&self, options: &mut LoadOptions, default_kv: CacheFormat) {
         const MIB: u64 = 1 << 20;
         options.weight_memory = self.weight_memory.saturating_mul(MIB);
         options.gpu_memory = self.gpu_memory.map(|memory| memory.saturating_mul(MIB));
         options.residency = self.residency;
-        options.kv = self.kv.unwrap_or(match backend {
-            BackendChoice::Cpu => CacheFormat::F32,
-            BackendChoice::Gpu => CacheFormat::F16,
-        });
+        options.kv = self.kv.unwrap_or(default_kv);
     }
 }
 

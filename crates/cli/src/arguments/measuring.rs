@@ -42,8 +42,8 @@ pub(crate) struct BenchArguments {
     /// Also show the time of each kernel, measured by the GPU
     #[arg(long)]
     pub(crate) profile: bool,
-    #[arg(long, value_enum, help = BACKEND_HELP)]
-    pub(crate) backend: Option<BackendChoice>,
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto, help = BACKEND_HELP)]
+    pub(crate) backend: BackendChoice,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -20,7 +20,7 @@ const MOST_MIB: i128 = (u64::MAX >> 20) as i128;
 const WEIGHT_MEMORY: OptionRange = OptionRange::Whole { least: 0, most: MOST_MIB };
 const GPU_MEMORY: OptionRange = OptionRange::Whole { least: 1, most: MOST_MIB };
 
-pub(super) const BACKEND_HELP: &str = "Where to run the model [default: gpu; cpu if there is no GPU, and for the demo model if the GPU is only emulated]";
+pub(super) const BACKEND_HELP: &str = "Where to run the model";
 
 pub(super) const GENERATE_EXAMPLES: &str = "\
 Examples:
@@ -122,8 +122,8 @@ pub(crate) struct RunArguments {
     /// Show the speed after each reply
     #[arg(long)]
     pub(crate) verbose: bool,
-    #[arg(long, value_enum, help = BACKEND_HELP)]
-    pub(crate) backend: Option<BackendChoice>,
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto, help = BACKEND_HELP)]
+    pub(crate) backend: BackendChoice,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
     #[command(flatten)]
@@ -162,8 +162,8 @@ pub(crate) struct GenerateArguments {
     /// Print the complete reply as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[arg(long, value_enum, help = BACKEND_HELP)]
-    pub(crate) backend: Option<BackendChoice>,
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto, help = BACKEND_HELP)]
+    pub(crate) backend: BackendChoice,
     #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
     #[command(flatten)]

@@ -42,7 +42,9 @@ pub(super) fn port(text: &str) -> Result<u16, String> {
 /// Where a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendChoice {
-    /// The CPU: exact, but slow
+    /// The GPU, unless there is none, it is emulated in software, or it gives wrong results; then the CPU, with a note
+    Auto,
+    /// The CPU
     Cpu,
     /// The GPU, with Vulkan, Metal or DirectX 12
     Gpu,

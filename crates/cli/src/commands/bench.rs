@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use self::{parallel::Parallel, profile::Profile, statistics::Statistics};
 use crate::{
-    arguments::{BackendChoice, BenchArguments},
+    arguments::BenchArguments,
     engine::{self, Laps, milliseconds},
     failure::Failure,
     model, output,
@@ -110,7 +110,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     if let Some(context) = arguments.context.map(|context| context as usize).filter(|&most| tokens >= most) {
         return Err(EngineError::ContextOverflow { tokens, fits: context - 1, context }.into());
     }
-    let gpu = engine::choose_gpu(arguments.backend, &opened).await?;
+    let gpu = engine::choose_gpu(arguments.backend).await?;
     let (mut load, mut bandwidth) = (Duration::ZERO, None);
     let (engine, device) = match gpu {
         None => {
@@ -118,7 +118,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
                 let message = "--profile works only on the GPU";
                 return Err(Failure::new(message).hint("leave out --profile or --backend cpu").usage());
             }
-            arguments.memory.apply(&mut options, BackendChoice::Cpu);
+            arguments.memory.apply(&mut options, engine::CPU_KV);
             (Engine::load(opened.model, &options)?, "CPU".to_owned())
         }
         Some(gpu) => {
@@ -127,7 +127,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
                 let message = format!("the GPU `{}` can't time single kernels", profile.name);
                 return Err(Failure::new(message).hint("leave out --profile"));
             }
-            arguments.memory.apply(&mut options, BackendChoice::Gpu);
+            arguments.memory.apply(&mut options, engine::GPU_KV);
             options.conversations = arguments.parallel.iter().copied().max();
             // Before the weights are loaded, so that the buffer for this needs no memory beside them.
             load += clock.lap();

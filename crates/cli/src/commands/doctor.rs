@@ -134,7 +134,7 @@ impl Examination {
             (0, false) => "all kernels pass".to_owned(),
             (0, true) => {
                 return format!(
-                    "rullama works here but slowly: there is no GPU, only an emulated one ({})",
+                    "rullama uses the CPU here: there is no GPU, only an emulated one ({})",
                     profile.name
                 );
             }

@@ -24,7 +24,7 @@ pub(super) async fn run(arguments: &LogitsArguments) -> Result<(), Failure> {
     let out = &arguments.out;
     // Checked before the logits are computed, which takes time.
     let target = whole_file::target(out)?;
-    let engine = engine::load(opened, Some(arguments.backend), &arguments.load, None).await?;
+    let engine = engine::load(opened, arguments.backend, &arguments.load, None).await?;
     let logits = engine::session(&engine)?.logits(&arguments.ids.0, arguments.all).await?;
     let logits = Arc::new(logits);
     keep(out, target, Arc::clone(&logits)).await?;

@@ -20,7 +20,7 @@ use self::{
     server::Server,
 };
 use crate::{
-    arguments::{Against, BackendChoice, ParityArguments},
+    arguments::{Against, ParityArguments},
     engine,
     failure::Failure,
     model, output,
@@ -43,10 +43,10 @@ async fn compare_all(arguments: &ParityArguments) -> Result<(), Failure> {
     let longest = prompts.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
     let needed = (longest as u32).saturating_add(arguments.max_tokens).saturating_add(1);
     let mut options = LoadOptions::default().context(needed);
-    arguments.memory.apply(&mut options, BackendChoice::Gpu);
+    arguments.memory.apply(&mut options, engine::GPU_KV);
     // The CPU uses an f32 cache, unless --kv sets a format for both sides.
     let mut reference = options.clone();
-    arguments.memory.apply(&mut reference, BackendChoice::Cpu);
+    arguments.memory.apply(&mut reference, engine::CPU_KV);
 
     opened.check(options.context)?;
     // Servers are asked first: finding that there is none is faster than loading a model.

@@ -145,6 +145,14 @@ pub(crate) async fn trusted(gpu: &Gpu) -> Result<KernelSet, GpuError> {
     trusted.map_err(|failed| GpuError::Unreliable { failed })
 }
 
+impl Gpu {
+    /// Runs the self-test, unless it was run or the GPU was opened without it. Fails if even the simplest kernels are wrong, as
+    /// every load would.
+    pub async fn check_kernels(&self) -> Result<(), GpuError> {
+        trusted(self).await.map(|_| ())
+    }
+}
+
 /// The kernels that a load will use, unless a self-test that has not been run yet finds them to be wrong.
 pub(crate) fn expected(gpu: &Gpu) -> Result<KernelSet, GpuError> {
     match gpu.verdict().get() {
