@@ -10,8 +10,29 @@ use crate::{
     shell::{command, complain, output, root, run, say},
 };
 
-/// The most that a browser may have to download of the engine, compressed.
-const MOST_BYTES: u64 = 1_000_000;
+/// A build of the engine: a page downloads the one that it uses.
+struct Build {
+    /// The name of its module and its wasm file.
+    name: &'static str,
+    features: &'static [&'static str],
+    /// Flags of the compiler. Builds with other flags have a target folder of their own.
+    flags: &'static [&'static str],
+    folder: &'static str,
+    /// The most that a browser may have to download of it, compressed.
+    most_bytes: u64,
+}
+
+const BUILDS: [Build; 2] = [
+    Build { name: "rullama", features: &[], flags: &[], folder: "", most_bytes: 1_000_000 },
+    Build {
+        name: "rullama-cpu",
+        features: &["--no-default-features", "--features", "cpu"],
+        // Every browser of the last years has it.
+        flags: &[],
+        folder: "web-cpu",
+        most_bytes: 800_000,
+    },
+];
 
 /// What wasm-opt may use. Every browser with WebGPU has had these for years.
 const WASM_FEATURES: [&str; 8] = [
@@ -25,38 +46,55 @@ const WASM_FEATURES: [&str; 8] = [
     "--enable-simd",
 ];
 
-/// Builds `packages/npm/dist` and prints how large the wasm file is.
+/// Builds `packages/npm/dist` and prints how large the wasm files are.
 pub(crate) fn build() -> bool {
     let package = root().join("packages/npm");
     let [bindings, dist] = ["src/wasm", "dist"].map(|folder| package.join(folder));
-    let Some(wasm) = target().map(|target| target.join(WASM).join("web/rullama_web.wasm")) else {
-        complain("error: can't find cargo's target folder");
-        return false;
-    };
-    let [wasm, bindings_folder, package_folder] =
-        [&wasm, &bindings, &package].map(|path| path.display().to_string());
-    let bundled = bindings.join("rullama_bg.wasm");
-    compile()
-        && run(&["cargo", "run", "--quiet", "--package", "xtask-bindgen", "--", &wasm, &bindings_folder])
-        && optimise(&bundled)
+    let package_folder = package.display().to_string();
+    BUILDS.iter().all(|build| build.bind(&bindings))
         && clear(&dist)
         && run(&["npm", "run", "--silent", "build", "--prefix", &package_folder])
         && copy(&bindings, &dist.join("wasm"))
-        && report(&bundled)
+        && BUILDS.iter().all(|build| report(&build.wasm(&bindings), build.most_bytes))
 }
 
-/// Compiles the engine. Messages of panics name files; where these lie on this machine is nobody's business.
-fn compile() -> bool {
-    let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo_home = cargo_home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
-    let flags = [(cargo_home, "cargo"), (Some(root()), ".")]
-        .into_iter()
-        .filter_map(|(folder, name)| Some(format!("--remap-path-prefix={}={name}", folder?.display())));
-    // Cargo's own separator: folders may have spaces in their names.
-    let flags = flags.collect::<Vec<_>>().join("\x1f");
-    let words = ["cargo", "build", "--package", "rullama-web", "--target", WASM, "--profile", "web"];
-    say(&format!("$ {}", words.join(" ")));
-    command(&words).env("CARGO_ENCODED_RUSTFLAGS", flags).status().is_ok_and(|status| status.success())
+impl Build {
+    /// Its wasm file among the bindings.
+    fn wasm(&self, bindings: &Path) -> PathBuf {
+        bindings.join(format!("{}_bg.wasm", self.name))
+    }
+
+    /// Compiles it, writes its bindings and makes its wasm file smaller.
+    fn bind(&self, bindings: &Path) -> bool {
+        let Some(folder) = target().map(|target| target.join(self.folder)) else {
+            complain("error: can't find cargo's target folder");
+            return false;
+        };
+        let wasm = folder.join(WASM).join("web/rullama_web.wasm").display().to_string();
+        let bindings_folder = bindings.display().to_string();
+        let bindgen = ["cargo", "run", "--quiet", "--package", "xtask-bindgen", "--"];
+        self.compile(&folder)
+            && run(&[&bindgen[..], &[&wasm, &bindings_folder, self.name]].concat())
+            && optimise(&self.wasm(bindings))
+    }
+
+    /// Compiles the engine. Messages of panics name files; where these lie on this machine is nobody's business.
+    fn compile(&self, folder: &Path) -> bool {
+        let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
+        let cargo_home = cargo_home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
+        let flags = [(cargo_home, "cargo"), (Some(root()), ".")]
+            .into_iter()
+            .filter_map(|(folder, name)| Some(format!("--remap-path-prefix={}={name}", folder?.display())))
+            .chain(self.flags.iter().map(|&flag| flag.to_owned()));
+        // Cargo's own separator: folders may have spaces in their names.
+        let flags = flags.collect::<Vec<_>>().join("\x1f");
+        let words = ["cargo", "build", "--package", "rullama-web", "--target", WASM, "--profile", "web"];
+        let words = [&words[..], self.features].concat();
+        say(&format!("$ {}", words.join(" ")));
+        let mut cargo = command(&words);
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags).env("CARGO_TARGET_DIR", folder);
+        cargo.status().is_ok_and(|status| status.success())
+    }
 }
 
 /// The folder that cargo builds in, which holds this program two levels down.
@@ -106,7 +144,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> bool {
 }
 
 /// Prints the size of the wasm file, which may not be too large.
-fn report(wasm: &Path) -> bool {
+fn report(wasm: &Path, most_bytes: u64) -> bool {
     let raw = fs::metadata(wasm).map(|file| file.len()).unwrap_or_default();
     let script = "console.log(require('node:zlib').gzipSync(require('node:fs').readFileSync(process.argv[1]), \
                   { level: 9 }).length)";
@@ -115,11 +153,12 @@ fn report(wasm: &Path) -> bool {
         complain("error: can't measure the size of the wasm file");
         return false;
     };
-    say(&format!("wasm: {raw} bytes, {compressed} gzipped, of {MOST_BYTES} allowed"));
-    if compressed > MOST_BYTES {
+    let name = wasm.file_name().unwrap_or_default().display();
+    say(&format!("{name}: {raw} bytes, {compressed} gzipped, of {most_bytes} allowed"));
+    if compressed > most_bytes {
         complain("error: the wasm file is too large");
     }
-    compressed <= MOST_BYTES
+    compressed <= most_bytes
 }
 
 #[cfg(test)]

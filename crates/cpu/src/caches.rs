@@ -49,6 +49,9 @@ pub(crate) enum Stored<'a> {
 }
 
 impl Caches {
+    /// Rows that a layer with a window may keep besides those of its window.
+    pub const MOST_USELESS_ROWS: usize = 2 * SET_BACK;
+
     /// Empty caches for a graph. Graphs of one model, whatever rows they compute, share them.
     pub fn new(graph: &Graph, format: CacheFormat) -> Self {
         let empty = |info: &CacheInfo| LayerCache {

@@ -17,8 +17,11 @@ const WEIGHT_MEMORY: u64 = 8 << 30;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// Tokens a conversation may have; without it, as many as the model was made for.
+    /// Tokens a conversation may have; without it, as many as `default_context` says.
     pub context: Option<u32>,
+    /// The same, if the model was made for so many, else as many as it was made for; without it, 4096 on a GPU, where memory
+    /// is reserved for all of them, and as many as the model was made for on the CPU.
+    pub default_context: Option<u32>,
     /// The format of keys and values.
     pub kv: CacheFormat,
     /// Bytes of weights that are held in memory; the others are read again for each token.
@@ -44,6 +47,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             context: None,
+            default_context: None,
             kv: CacheFormat::F32,
             weight_memory: WEIGHT_MEMORY,
             gpu_memory: None,
@@ -201,6 +205,25 @@ impl Engine {
         self.inner.gpu.as_ref().map(|shared| shared.model())
     }
 
+    /// Bytes of keys and values that a conversation which fills the context has on the CPU.
+    #[cfg(feature = "cpu")]
+    pub fn cpu_cache_bytes(&self, kv: CacheFormat) -> u64 {
+        let own = self.config().layers.iter().filter(|layer| layer.kv == rullama_gemma::KvSource::Own);
+        own.map(|layer| {
+            let rows = layer.window.map_or(self.context(), |window| {
+                self.context().min(window as usize + rullama_cpu::Caches::MOST_USELESS_ROWS)
+            });
+            let values = 2 * u64::from(layer.kv_heads) * u64::from(layer.head_width) * rows as u64;
+            match kv {
+                CacheFormat::F32 => 4 * values,
+                CacheFormat::F16 => 2 * values,
+                // A byte, and a scale of four bytes for each 32 of them.
+                CacheFormat::Q8 => values + values / 8,
+            }
+        })
+        .sum()
+    }
+
     /// Checks a model and makes it ready to run on the backend that `make` makes for it.
     pub fn with_backend(
         model: Model,
@@ -275,7 +298,7 @@ impl Checked {
         let tokenizer = Tokenizer::from_gguf(model.header())?;
         let most = config.context_length;
         let context = match options.context {
-            None => most,
+            None => options.default_context.map_or(most, |context| context.min(most)),
             Some(asked) if asked > most => return Err(EngineError::ContextTooLarge { asked, most }),
             Some(asked) => asked,
         };
@@ -288,12 +311,9 @@ impl Checked {
     /// The same for a GPU, where memory is reserved for the whole context: 4096 tokens unless the options say otherwise.
     #[cfg(feature = "gpu")]
     fn for_gpu(model: &Model, options: &LoadOptions) -> Result<Self, EngineError> {
-        const CONTEXT: usize = 4096;
-        let mut checked = Self::new(model, options)?;
-        if options.context.is_none() {
-            checked.context = checked.context.min(CONTEXT);
-        }
-        Ok(checked)
+        const CONTEXT: u32 = 4096;
+        let default_context = options.default_context.or(Some(CONTEXT));
+        Self::new(model, &LoadOptions { default_context, ..options.clone() })
     }
 
     fn with(self, backend: Box<dyn Backend>) -> Engine {

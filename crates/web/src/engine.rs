@@ -6,16 +6,14 @@ use js_sys::{Function, Promise};
 use rullama_chat::{Conversation, render};
 use rullama_engine::{Engine, GenerateOptions, SamplingOptions, Session};
 use rullama_gguf::{ByteSource, Model};
-use rullama_gpu::Gpu;
 use rullama_tokenizer::{EncodeOptions, SpecialInput, SpecialOutput};
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
-    Cancel, JsByteSource, WebSession,
+    Cancel, JsByteSource, WebSession, backend,
     error::{Failure, Thrown, failure},
-    examination,
     gate::Gate,
     info,
     options::{self, LoadRequest},
@@ -52,7 +50,7 @@ impl WebEngine {
         })
     }
 
-    /// The model and its GPU, as JSON.
+    /// The model and what computes it, as JSON.
     pub fn info(&self) -> String {
         info::of_engine(&self.engine, &self.file).to_string()
     }
@@ -94,8 +92,7 @@ impl WebEngine {
 
     /// The kernels that the model runs, as JSON.
     pub fn kernels(&self) -> Result<String, Failure> {
-        let chosen = self.engine.gpu_model().map(|model| examination::kernels(&model)).transpose()?;
-        Ok(chosen.unwrap_or_default().to_string())
+        Ok(backend::kernels(&self.engine)?.to_string())
     }
 
     /// Pauses all replies before their next token. Paused replies can still be cancelled.
@@ -108,11 +105,9 @@ impl WebEngine {
         self.gate.open();
     }
 
-    /// Frees the GPU's memory at once. Replies have to end first; one that still runs fails.
+    /// Frees the model's memory at once. Replies have to end first; one that still runs fails.
     pub fn unload(self) {
-        if let Some(model) = self.engine.gpu_model() {
-            model.gpu().destroy();
-        }
+        backend::unload(&self.engine);
     }
 }
 
@@ -129,44 +124,11 @@ async fn load(
         // An error of the listener does not stop the load.
         let _ = progress.call3(&JsValue::UNDEFINED, &status.into(), &loaded.into(), &total.into());
     };
-    // Kernels are compiled in two steps: those of the self-test before the upload, and the model's own after it.
-    tell("compile", 0, 2);
-    let gpu = Gpu::open(&request.gpu()).await.map_err(failure)?;
-    let opened = Opened::new(gpu.clone());
-    let mut tested = false;
-    let mut uploaded = |done, all| {
-        if !std::mem::replace(&mut tested, true) {
-            tell("compile", 1, 2);
-        }
-        tell("upload", done, all);
-    };
-    let engine = Engine::load_on(gpu, model, &request.load()?, &mut uploaded).await;
-    let engine = engine.map_err(|error| thrown.failure(error))?;
+    let (engine, held) = backend::load(model, request, &thrown, &tell).await?;
     let session = warm_up(&engine).await.map_err(|error| thrown.failure(error))?;
     tell("compile", 2, 2);
-    opened.keep();
+    held.keep();
     Ok(WebEngine { engine, file, thrown, gate: Gate::default(), warm: RefCell::new(Some(session)) })
-}
-
-/// Releases a GPU when the call that opened it ends, fails or is cancelled. A browser alone would free its memory much later.
-pub(crate) struct Opened(Option<Gpu>);
-
-impl Opened {
-    pub(crate) fn new(gpu: Gpu) -> Self {
-        Self(Some(gpu))
-    }
-
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        if let Some(gpu) = &self.0 {
-            gpu.destroy();
-        }
-    }
 }
 
 pub(crate) async fn open(

@@ -5,6 +5,7 @@ use std::{cell::RefCell, error::Error, rc::Rc};
 use rullama_chat::ChatError;
 use rullama_engine::{EngineError, OptionError};
 use rullama_gguf::{ModelError, SourceError, error_chain};
+#[cfg(feature = "gpu")]
 use rullama_gpu::GpuError;
 use rullama_tokenizer::TokenizerError;
 use wasm_bindgen::JsValue;
@@ -34,6 +35,7 @@ macro_rules! coded {
 
 coded!(ChatError, ModelError, OptionError, SourceError, TokenizerError);
 
+#[cfg(feature = "gpu")]
 impl Coded for GpuError {
     fn stable_code(&self) -> &'static str {
         self.code()
@@ -57,6 +59,7 @@ impl Coded for EngineError {
 
     fn details(&self) -> Vec<(&'static str, f64)> {
         match self {
+            #[cfg(feature = "gpu")]
             Self::Step { source, .. } => {
                 source.downcast_ref::<GpuError>().map(Coded::details).unwrap_or_default()
             }

@@ -10,7 +10,7 @@ use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
     Cancel,
-    engine::Opened,
+    backend::Opened,
     error::{Failure, failure},
     host::milliseconds,
     info,

@@ -1,13 +1,14 @@
-//! What a model and its GPU are, as JSON.
+//! What a model and what computes it are, as JSON.
 
 use std::collections::BTreeMap;
 
 use rullama_engine::Engine;
 use rullama_gguf::{Mix, Model};
+#[cfg(feature = "gpu")]
 use rullama_gpu::{Budget, DeviceProfile, weights::Conversion};
 use serde_json::{Value, json};
 
-use crate::host;
+use crate::{backend, host};
 
 /// What only the file knows. The engine does not keep it, so this is called before the engine takes the model.
 pub(crate) fn of_file(model: &Model) -> Value {
@@ -34,6 +35,7 @@ pub(crate) fn format(model: &Model) -> String {
     mix.map_or(most, Mix::name).to_uppercase()
 }
 
+#[cfg(feature = "gpu")]
 pub(crate) fn of_gpu(profile: &DeviceProfile) -> Value {
     json!({
         "name": profile.name,
@@ -47,6 +49,7 @@ pub(crate) fn of_gpu(profile: &DeviceProfile) -> Value {
 }
 
 /// What a model and one conversation take, by purpose.
+#[cfg(feature = "gpu")]
 pub(crate) fn of_memory(budget: &Budget) -> Value {
     json!({
         "weights": budget.weights,
@@ -56,6 +59,7 @@ pub(crate) fn of_memory(budget: &Budget) -> Value {
     })
 }
 
+#[cfg(feature = "gpu")]
 pub(crate) fn conversions(conversions: &[Conversion]) -> Value {
     let conversion = |conversion: &Conversion| {
         json!({
@@ -77,12 +81,6 @@ pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     info["layers"] = config.layers.len().into();
     info["wasmMemory"] = host::memory().into();
     info["warnings"] = engine.warnings().iter().map(ToString::to_string).collect();
-    let Some(model) = engine.gpu_model() else { return info };
-    info["gpu"] = of_gpu(model.gpu().profile());
-    info["residency"] = model.residency().as_str().into();
-    info["memory"] = of_memory(model.budget());
-    info["memory"]["total"] = model.budget().total().into();
-    info["conversions"] = conversions(&model.conversions());
-    info["fallbacks"] = model.fallbacks().iter().map(ToString::to_string).collect();
+    backend::describe(engine, &mut info);
     info
 }

@@ -1,16 +1,14 @@
 //! Whether a model can be loaded, from its header alone.
 
 use js_sys::Promise;
-use rullama_engine::Engine;
-use rullama_gpu::Gpu;
-use serde_json::{Value, json};
+use serde_json::Value;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
-    Cancel, JsByteSource,
-    engine::{Opened, open},
-    error::{Failure, Thrown, failure},
+    Cancel, JsByteSource, backend,
+    engine::open,
+    error::{Failure, Thrown},
     info,
     options::LoadRequest,
 };
@@ -30,21 +28,8 @@ pub fn inspect(sources: Vec<JsByteSource>, options: String, cancel: &Cancel) -> 
 async fn report(sources: Vec<JsByteSource>, request: &LoadRequest) -> Result<Value, Failure> {
     let thrown = Thrown::default();
     let model = open(sources, &thrown).await.map_err(|error| thrown.failure(error))?;
-    let gpu = Gpu::open(&request.gpu()).await.map_err(failure)?;
-    let _opened = Opened::new(gpu.clone());
-    let found = Engine::inspect_on(&gpu, &model, &request.load()?).await;
-    let found = found.map_err(|error| thrown.failure(error))?;
-    let (fit, mut report) = (&found.fit, info::of_file(&model));
+    let mut report = info::of_file(&model);
     report["format"] = info::format(&model).into();
-    report["contextLength"] = found.config.context_length.into();
-    report["context"] = found.context.into();
-    report["largestContext"] = fit.largest_context.into();
-    report["residency"] = fit.residency.as_str().into();
-    let mut memory = info::of_memory(&fit.budget);
-    memory["needed"] = fit.budget.total().into();
-    memory["available"] = json!(request.memory());
-    report["memory"] = memory;
-    report["conversions"] = info::conversions(&fit.conversions);
-    report["warnings"] = found.warnings.iter().map(ToString::to_string).collect();
+    backend::inspect(model, request, &thrown, &mut report).await?;
     Ok(report)
 }

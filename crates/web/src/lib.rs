@@ -2,6 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `on_gpu`, `on_cpu` | the two backends, of which a build has one: what differs between them |
 //! | `engine` | a loaded model: `WebEngine` |
 //! | `session` | a conversation and its replies: `WebSession` |
 //! | `inspection` | whether a model can be loaded, from its header alone |
@@ -26,9 +27,13 @@
 //! ```
 #![cfg(all(target_family = "wasm", target_os = "unknown"))]
 
+#[cfg_attr(feature = "gpu", path = "on_gpu.rs")]
+#[cfg_attr(not(feature = "gpu"), path = "on_cpu.rs")]
+mod backend;
 mod cancel;
 mod engine;
 mod error;
+#[cfg(feature = "gpu")]
 mod examination;
 mod gate;
 mod host;
@@ -40,6 +45,7 @@ mod source;
 
 pub use cancel::Cancel;
 pub use engine::WebEngine;
+#[cfg(feature = "gpu")]
 pub use examination::examine;
 pub use host::on_panic;
 pub use inspection::inspect;

@@ -2,6 +2,7 @@
 
 use rullama_chat::{Message, Think, Tool, parse_messages, parse_tools};
 use rullama_engine::{CacheFormat, ChatOptions, Entropy, GenerateOptions, LoadOptions, OptionRange};
+#[cfg(feature = "gpu")]
 use rullama_gpu::{GpuOptions, Residency};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -11,14 +12,25 @@ use crate::{
     host,
 };
 
-/// The options of a load.
+/// The format of keys and values if the options name none: it is read fastest, without visible loss.
+const DEFAULT_KV: CacheFormat = CacheFormat::F16;
+
+/// Bytes of weights that are held in memory if the options name no limit. Wasm's memory has four gibibytes.
+#[cfg(not(feature = "gpu"))]
+const MOST_WEIGHTS: u64 = 2 << 30;
+
+/// The context if the options name none, as on a GPU.
+#[cfg(not(feature = "gpu"))]
+const DEFAULT_CONTEXT: u32 = 4096;
+
+/// The options of a load. Those that concern a GPU have no effect on the CPU.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LoadRequest {
     context: Option<u32>,
-    /// The format of keys and values. Without it, f16: GPUs read it fastest, without visible loss.
+    /// The format of keys and values.
     kv: Option<String>,
-    /// The maximum bytes of GPU memory.
+    /// The maximum bytes of GPU memory; on the CPU, of weights that are held in memory.
     memory: Option<u64>,
     residency: Option<String>,
     /// The maximum number of prompt tokens in one step.
@@ -47,17 +59,32 @@ impl LoadRequest {
     }
 
     pub(crate) fn load(&self) -> Result<LoadOptions, Failure> {
-        let kv = self.kv.as_deref().map_or(Ok(CacheFormat::F16), str::parse);
+        let kv = self.kv.as_deref().map_or(Ok(DEFAULT_KV), str::parse);
         let kv = kv.map_err(|error| plain("option.wrong_type", &error.to_string()))?;
         let mut options = LoadOptions::default().kv(kv).entropy(Entropy::new(host::entropy));
         options.context = self.context;
-        options.gpu_memory = self.memory;
-        options.rows = self.rows;
-        let residency = self.residency.as_deref().map(str::parse::<Residency>).transpose();
-        options.residency = residency.map_err(|error| plain("option.wrong_type", &error.to_string()))?;
+        #[cfg(feature = "gpu")]
+        {
+            options.gpu_memory = self.memory;
+            options.rows = self.rows;
+            let residency = self.residency.as_deref().map(str::parse::<Residency>).transpose();
+            options.residency = residency.map_err(|error| plain("option.wrong_type", &error.to_string()))?;
+        }
+        #[cfg(not(feature = "gpu"))]
+        {
+            options.weight_memory = self.weight_memory();
+            options.default_context = Some(DEFAULT_CONTEXT);
+        }
         Ok(options)
     }
 
+    /// Bytes of weights that are held in memory.
+    #[cfg(not(feature = "gpu"))]
+    pub(crate) fn weight_memory(&self) -> u64 {
+        self.memory.unwrap_or(MOST_WEIGHTS)
+    }
+
+    #[cfg(feature = "gpu")]
     pub(crate) fn gpu(&self) -> GpuOptions {
         let mut options = GpuOptions::default();
         if self.floor == Some(true) {

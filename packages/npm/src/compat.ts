@@ -6,7 +6,7 @@
 import { optionsObject } from "./check.js";
 import { RullamaError } from "./errors.js";
 import { checkOptionNames, messagesJson, optionsJson } from "./names.js";
-import { onBroken, runtime, type Runtime } from "./runtime.js";
+import { gpuRuntime, onBroken, type Runtime } from "./runtime.js";
 import { checkNumber, RANGES } from "./ranges.js";
 import { absolute } from "./source/addresses.js";
 import { httpSource } from "./source/http.js";
@@ -67,7 +67,7 @@ export class Model {
 
   static async #load(source: ByteSource, options: { context?: number } = {}): Promise<Model> {
     try {
-      const wasm = await runtime();
+      const wasm = await gpuRuntime();
       const cancel = new wasm.Cancel();
       const load = wasm.WebEngine.load([source], JSON.stringify(options), () => {}, cancel);
       const engine = await unlessBroken(load).finally(() => cancel.free());

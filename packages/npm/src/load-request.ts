@@ -9,6 +9,7 @@ import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
 import type { InspectOptions, LoadOptions, ModelSource } from "./types.js";
 
 export const INSPECT_OPTIONS = {
+  backend: oneOf("auto", "gpu", "cpu"),
   context: within(RANGES.context),
   kv: oneOf("f32", "f16", "q8"),
   memory: within(RANGES.memory),
@@ -17,6 +18,7 @@ export const INSPECT_OPTIONS = {
   signal: anyObject,
   worker: runningPlace,
   wasm: wasmLocation,
+  cpuWasm: wasmLocation,
   headers: anyObject,
   floor: yesOrNo,
   subgroups: yesOrNo,
@@ -29,11 +31,13 @@ export async function isTight({ tight }: Pick<LoadOptions, "tight">): Promise<bo
 
 /** The request for the engine's side. Readers stay with `caller`, which answers their reads. */
 export function loadRequest(source: ModelSource, options: LoadOptions, tight: boolean, caller: Caller): InspectParams {
-  const { kv, memory, floor, subgroups, selfTest, headers, wasm } = options;
+  const { backend, kv, memory, floor, subgroups, selfTest, headers, wasm, cpuWasm } = options;
   return {
     sources: describe(source, (reader) => caller.addReader(reader)),
     options: JSON.stringify({ ...memoryOptions(options, tight), kv, memory, floor, subgroups, self_test: selfTest }),
     ...(headers ? { headers } : {}),
+    ...(backend ? { backend } : {}),
     ...(wasm ? { wasm: sentWasm(wasm) } : {}),
+    ...(cpuWasm ? { cpuWasm: sentWasm(cpuWasm) } : {}),
   };
 }

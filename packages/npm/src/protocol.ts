@@ -29,7 +29,9 @@ export interface InspectParams {
   /** Options of the engine, as JSON. */
   options: string;
   headers?: Record<string, string>;
+  backend?: "auto" | "gpu" | "cpu";
   wasm?: string | WebAssembly.Module;
+  cpuWasm?: string | WebAssembly.Module;
 }
 
 export interface LoadParams extends InspectParams {

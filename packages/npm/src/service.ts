@@ -1,13 +1,14 @@
 // The engine's side: answers calls with the wasm module. One service runs one model.
 
+import { chooseBackend } from "./backend.js";
 import { RullamaError, toSent } from "./errors.js";
 import { LoadProgress } from "./progress.js";
 import type { Answer, InspectParams, LoadParams, Name, Port, Protocol, ReplyEvent, Request } from "./protocol.js";
-import { onBroken, runtime, type Runtime } from "./runtime.js";
+import { gpuRuntime, onBroken, runtime, type Runtime } from "./runtime.js";
 import { fileName } from "./source/addresses.js";
 import { isStored, open, openRemote, type OpenOptions } from "./source/open.js";
 import type { ByteSource } from "./source/types.js";
-import type { DeviceReport, EngineInfo, KernelUse, ModelReport, ProgressEvent, ReplyResult } from "./types.js";
+import type { BackendInfo, DeviceReport, EngineInfo, KernelUse, ModelReport, ProgressEvent, ReplyResult } from "./types.js";
 import type { WebEngine, WebSession } from "./wasm/rullama.js";
 
 /** The signal that cancels a call, and the function that sends its events. */
@@ -21,6 +22,7 @@ interface Loaded {
   wasm: Runtime;
   engine: WebEngine;
   sources: ByteSource[];
+  backend: BackendInfo;
   gpuName: string;
 }
 
@@ -125,7 +127,7 @@ export class Service {
     const events = new LoadProgress((event) => context.tell(event));
     const sources: ByteSource[] = [];
     try {
-      const wasm = await runtime(params.wasm);
+      const { backend, wasm } = await chosenRuntime(params);
       const options: Reading = {
         signal,
         headers: params.headers,
@@ -142,10 +144,10 @@ export class Service {
       const file = fileName(sources[0]?.name ?? "");
       const progress = (status: ProgressEvent["status"], loaded: number, total: number) =>
         events.at(status, file, loaded, total);
-      const name = await gpuName();
+      const name = backend.kind === "gpu" ? await gpuName() : "";
       const load = (cancel: Cancel) => wasm.WebEngine.load(sources, params.options, progress, cancel);
       const engine = await cancellable(wasm, signal, load);
-      this.#loaded = { wasm, engine, sources, gpuName: name };
+      this.#loaded = { wasm, engine, sources, backend, gpuName: name };
       return this.#info();
     } catch (thrown) {
       sources.forEach((source) => source.close?.());
@@ -155,16 +157,18 @@ export class Service {
     }
   }
 
-  async #inspect({ sources: sent, options, headers, wasm: location }: InspectParams, { signal }: Context): Promise<ModelReport> {
+  async #inspect(params: InspectParams, { signal }: Context): Promise<ModelReport> {
+    const { sources: sent, options, headers } = params;
     const ignore = () => {};
     const readPage = (reader: number, offset: number, length: number) => this.#readPage(reader, offset, length);
     const sources: ByteSource[] = [];
     try {
-      const wasm = await runtime(location);
+      const { backend, wasm } = await chosenRuntime(params);
       for (const file of sent) {
         sources.push(await open(file, { signal, headers, onDownload: ignore, onVerify: ignore, readPage }));
       }
-      return JSON.parse(await cancellable(wasm, signal, (cancel) => wasm.inspect(sources, options, cancel))) as ModelReport;
+      const report = await cancellable(wasm, signal, (cancel) => wasm.inspect(sources, options, cancel));
+      return { ...(JSON.parse(report) as ModelReport), backend };
     } finally {
       sources.forEach((source) => source.close?.());
       // A service that has inspected a model is not used again.
@@ -174,7 +178,7 @@ export class Service {
 
   async #examine({ options, wasm: location }: Protocol["examine"]["params"], { signal }: Context): Promise<DeviceReport> {
     try {
-      const wasm = await runtime(location);
+      const wasm = await gpuRuntime(location);
       const report = await cancellable(wasm, signal, (cancel) => wasm.examine(options, cancel));
       const found = JSON.parse(report) as DeviceReport;
       found.gpu.name ||= await gpuName();
@@ -187,8 +191,11 @@ export class Service {
 
   #info(): EngineInfo {
     const info = JSON.parse(this.#engine.info()) as EngineInfo;
-    info.gpu.name ||= this.#loaded?.gpuName ?? "";
-    return info;
+    const { backend, gpuName } = this.#loaded as Loaded;
+    if (info.gpu) {
+      info.gpu.name ||= gpuName;
+    }
+    return { ...info, backend };
   }
 
   /** Writes a reply of a session once the earlier ones are finished. */
@@ -264,6 +271,12 @@ export class Service {
 }
 
 type Cancel = InstanceType<Runtime["Cancel"]>;
+
+/** The backend that computes, and its module. */
+async function chosenRuntime({ backend: asked, wasm, cpuWasm }: InspectParams): Promise<{ backend: BackendInfo; wasm: Runtime }> {
+  const backend = await chooseBackend(asked);
+  return { backend, wasm: await runtime(backend.kind, backend.kind === "gpu" ? wasm : cpuWasm) };
+}
 
 /** Runs `work` with a cancel handle that follows the signal. */
 async function cancellable<T>(wasm: Runtime, signal: AbortSignal, work: (cancel: Cancel) => Promise<T>): Promise<T> {

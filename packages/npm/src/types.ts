@@ -208,7 +208,19 @@ export interface ExamineOptions extends Pick<LoadOptions, "worker" | "wasm" | "f
 export interface InspectOptions
   extends Pick<
     LoadOptions,
-    "context" | "kv" | "memory" | "residency" | "tight" | "worker" | "wasm" | "headers" | "floor" | "subgroups" | "signal"
+    | "backend"
+    | "context"
+    | "kv"
+    | "memory"
+    | "residency"
+    | "tight"
+    | "worker"
+    | "wasm"
+    | "cpuWasm"
+    | "headers"
+    | "floor"
+    | "subgroups"
+    | "signal"
   > {}
 
 /** A tensor whose format has no kernels and that is converted when the model is loaded. */
@@ -234,9 +246,11 @@ export interface ModelReport {
   context: number;
   /** The largest context that fits the memory limit and the GPU's limits, up to `contextLength`. */
   largestContext: number;
-  /** Where the weights would live. See {@link LoadOptions.residency}. */
-  residency: "gpu" | "rows" | "paged";
-  /** GPU memory in bytes. */
+  /** What would compute it, and why. */
+  backend: BackendInfo;
+  /** Where the weights would live: `cpu`, if the CPU computes; otherwise see {@link LoadOptions.residency}. */
+  residency: "gpu" | "rows" | "paged" | "cpu";
+  /** GPU memory in bytes; if the CPU computes, WebAssembly memory. */
   memory: {
     /** What the model and one conversation of `context` tokens take. */
     needed: number;
@@ -252,7 +266,14 @@ export interface ModelReport {
   warnings: string[];
 }
 
-/** A loaded model, and the GPU that it runs on. */
+/** What computes a model, and why. */
+export interface BackendInfo {
+  kind: "gpu" | "cpu";
+  /** A sentence for people. */
+  reason: string;
+}
+
+/** A loaded model, and what it runs on. */
 export interface EngineInfo {
   name: string;
   architecture: string;
@@ -265,12 +286,14 @@ export interface EngineInfo {
   trainedContext: number;
   vocabulary: number;
   layers: number;
-  gpu: GpuInfo;
-  /** Where the weights live. See {@link LoadOptions.residency}. */
-  residency: "gpu" | "rows" | "paged";
+  backend: BackendInfo;
+  /** The GPU; null if the CPU computes. */
+  gpu: GpuInfo | null;
+  /** Where the weights live: `cpu`, if the CPU computes; otherwise see {@link LoadOptions.residency}. */
+  residency: "gpu" | "rows" | "paged" | "cpu";
   /** Bytes of WebAssembly memory. It never shrinks. */
   wasmMemory: number;
-  /** Bytes of GPU memory for the model and one conversation. */
+  /** Bytes of GPU memory for the model and one conversation; if the CPU computes, of WebAssembly memory. */
   memory: { weights: number; caches: number; scratch: number; staging: number; total: number };
   conversions: Conversion[];
   /** GPU features that are not used because they failed the self-test. */
@@ -318,14 +341,19 @@ export interface StoreOptions {
 
 /** Options of {@link Engine.load}. */
 export interface LoadOptions {
+  /**
+   * What computes. `gpu`: WebGPU. `cpu`: WebAssembly, which works in every browser. `auto`: the GPU if the browser offers one, otherwise the
+   * CPU; {@link EngineInfo.backend} tells which, and why. Default `auto`.
+   */
+  backend?: "auto" | "gpu" | "cpu";
   /** The maximum number of tokens in a conversation. Default: 4096, or the model's own context length if that is smaller. */
   context?: number;
   /** The format of the key-value cache. Default `f16`. */
   kv?: "f32" | "f16" | "q8";
-  /** The maximum bytes of GPU memory for the model and one conversation. */
+  /** The maximum bytes of GPU memory for the model and one conversation; on the CPU, of weights that are held in memory. */
   memory?: number;
   /**
-   * Where the weights live. `gpu`: all on the GPU. `rows`: embedding tables stay in the file, and only the rows of the current tokens
+   * On the GPU: where the weights live. `gpu`: all on the GPU. `rows`: embedding tables stay in the file, and only the rows of the current tokens
    * are copied to the GPU. `paged`: expert weights stay in the file as well, and the GPU caches the recently used ones. Default: the
    * first that fits into `memory`.
    */
@@ -350,8 +378,10 @@ export interface LoadOptions {
    * it for nothing else, because it ends with the engine.
    */
   worker?: boolean | "blob" | Worker;
-  /** The URL of the wasm file, if it is not next to the package's other files; or the compiled module. */
+  /** The URL of the wasm file for the GPU, if it is not next to the package's other files; or the compiled module. */
   wasm?: string | URL | WebAssembly.Module;
+  /** The same for the wasm file for the CPU. */
+  cpuWasm?: string | URL | WebAssembly.Module;
   /**
    * Stores a model from a URL in the browser. It is checked with {@link inspect} first, downloaded once (an interrupted download
    * resumes where it stopped) and then read from the store, with every byte verified. Default `false`: read from the network each time.
