@@ -67,7 +67,8 @@ impl Shared {
         if !before.gpu().is_lost() {
             return Ok(before);
         }
-        let loaded = Rc::new(before.reload(&mut |_, _| {}).await.map_err(failed)?);
+        let weights = before.weights().reopen().await.map_err(failed)?;
+        let loaded = Rc::new(before.reload(&weights, &mut |_, _| {}).await.map_err(failed)?);
         *self.loaded.borrow_mut() = loaded.clone();
         Ok(loaded)
     }

@@ -2,14 +2,14 @@
 
 use std::{fmt, rc::Rc};
 
-use rullama_graph::{Graph, Op, Rows};
+use rullama_graph::{Graph, Op};
 
 use crate::{
     CacheFormat, CacheLayout as _, GpuError, ModelOptions,
     lower::Program,
     options::capacities,
     sample,
-    step_buffers::soft_width,
+    step_buffers::{output_bytes, soft_width},
     weights::{Manifest, STAGING},
 };
 
@@ -133,9 +133,8 @@ impl<'a> Needs<'a> {
         programs: &[Rc<Program>],
     ) -> Self {
         let (cache_format, most_rows) = (options.cache, options.most_rows());
-        let output = graph.value(graph.output()).shape;
-        let rows = if output.rows == Rows::Last { options.conversations } else { most_rows };
-        let logits = 4 * u64::from(output.width) * u64::from(rows);
+        let outputs: Vec<u64> = output_bytes(graph, options).collect();
+        let logits = outputs[0];
         let soft_rows = 4 * u64::from(soft_width(graph)) * u64::from(most_rows);
         let mut ropes = Vec::new();
         for node in graph.nodes() {
@@ -148,7 +147,7 @@ impl<'a> Needs<'a> {
         let plans: u64 = programs.iter().flat_map(|program| program.assign().1).sum();
         // Rows of tables and routings of experts, where either is not on the GPU as a whole; routings also come back.
         let streamed = manifest.row_bytes() + 2 * manifest.routing_bytes(graph, most_rows);
-        let values = plans + turns + logits + soft_rows + streamed;
+        let values = plans + turns + outputs.iter().sum::<u64>() + soft_rows + streamed;
         Self { graph, cache_format, most_rows, weights: manifest.bytes(), logits, values }
     }
 

@@ -6,7 +6,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use futures_util::lock::Mutex;
-use rullama_graph::{Domain, Graph, InputInfo, Rows};
+use rullama_graph::{Domain, Graph, InputInfo, Op, Rows};
 
 use crate::{
     DeviceProfile, GpuError, GpuWeights, ModelOptions, Residency,
@@ -20,11 +20,14 @@ use crate::{
     weights::{Layout, Manifest, Numbers, Resident},
 };
 
+/// The most rows of an input: workgroups that WebGPU guarantees along an axis.
+const MOST_ROWS: usize = 65_535;
+
 /// A graph without tokens on the GPU.
 pub struct GpuEncoder {
     set: Rc<GpuWeights>,
     graph: Graph,
-    manifest: Manifest,
+    fused: bool,
     kernels: KernelSet,
     /// What [`release`](Self::release) gives back.
     loaded: RefCell<Option<Rc<Loaded>>>,
@@ -34,6 +37,7 @@ pub struct GpuEncoder {
 
 /// The weights of an encoder, and what its last run has prepared.
 struct Loaded {
+    manifest: Manifest,
     weights: Resident,
     prepared: RefCell<Option<Rc<Prepared>>>,
 }
@@ -50,7 +54,7 @@ struct Prepared {
     read: Vec<wgpu::Buffer>,
 }
 
-/// See [`CachePool`](crate::pool::CachePool)'s.
+/// Browsers free buffers without references late, so that large ones are destroyed here.
 impl Drop for Prepared {
     fn drop(&mut self) {
         let Self { inputs, outputs, read, .. } = self;
@@ -70,21 +74,25 @@ impl GpuEncoder {
         if graph.nodes().iter().any(|node| !matches!(node.shape.rows, Rows::Of(_))) {
             return Err(GpuError::Unsupported { operation: "tokens of a graph without conversations" });
         }
+        if graph.nodes().iter().any(|node| matches!(node.op, Op::Route { .. } | Op::ExpertLinear { .. })) {
+            return Err(GpuError::Unsupported { operation: "experts of a graph without conversations" });
+        }
         let trusted = self_test::trusted(weights.gpu()).await?;
         let kernels = KernelSet { fused: trusted.fused && fused, ..trusted };
-        let largest_shard = weights.gpu().largest_shard();
-        let layout = Layout { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
-        let held = weights.held();
-        let manifest = Manifest::read(weights.source(), &graph, layout, Numbers::Read, &held).await?;
         let (set, turn) = (weights.clone(), Mutex::new(()));
-        let encoder = Self { set, graph, manifest, kernels, loaded: RefCell::default(), turn };
-        encoder.bring(progress).await?;
+        let encoder = Self { set, graph, fused, kernels, loaded: RefCell::default(), turn };
+        encoder.upload(progress).await?;
         Ok(encoder)
     }
 
-    /// Bytes of weights that it brought to the GPU, besides what it shares with other graphs.
+    /// The same encoder, loaded again from weights that were [opened anew](GpuWeights::reopen).
+    pub async fn reload(&self, weights: &Rc<GpuWeights>) -> Result<Self, GpuError> {
+        Self::load(weights, self.graph.clone(), self.fused, &mut |_, _| {}).await
+    }
+
+    /// Bytes of weights that it holds on the GPU, alone or with other graphs.
     pub fn weight_bytes(&self) -> u64 {
-        self.manifest.bytes()
+        self.loaded.borrow().as_ref().map_or(0, |loaded| loaded.manifest.bytes())
     }
 
     /// Gives back its weights, apart from those that other graphs hold too, and all buffers. The next run brings them again.
@@ -103,7 +111,7 @@ impl GpuEncoder {
         let domains = self.domains(&given)?;
         let _turn = self.turn.lock().await;
         let gpu = self.set.gpu();
-        let loaded = self.bring(&mut |_, _| {}).await?;
+        let loaded = self.upload(&mut |_, _| {}).await?;
         let prepared = self.prepare(&loaded, domains).await?;
         for (buffer, values) in prepared.inputs.iter().zip(given) {
             gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(values));
@@ -119,23 +127,29 @@ impl GpuEncoder {
         }
         let submission = gpu.queue.submit([encoder.finish()]);
         let mut outputs = Vec::new();
-        for read in &prepared.read {
+        for (read, (output, _)) in prepared.read.iter().zip(self.graph.outputs()) {
             let values = readback::floats(gpu, read, read.size(), submission.clone()).await?;
             if values.iter().any(|value| !value.is_finite()) {
-                return Err(GpuError::NotFinite { value: "the encoder's output", tokens: 0 });
+                return Err(GpuError::NotFiniteOutput { output: output.clone() });
             }
             outputs.push(values);
         }
         Ok(outputs)
     }
 
-    /// The weights, brought if they are not there.
-    async fn bring(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Rc<Loaded>, GpuError> {
+    /// The weights, uploaded if they are not there.
+    async fn upload(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Rc<Loaded>, GpuError> {
         if let Some(loaded) = &*self.loaded.borrow() {
             return Ok(loaded.clone());
         }
-        let weights = Resident::upload(&self.set, &self.manifest, 0, progress).await?;
-        let loaded = Rc::new(Loaded { weights, prepared: RefCell::default() });
+        let set = &self.set;
+        let _loading = set.loading.lock().await;
+        let largest_shard = set.gpu().largest_shard();
+        let layout = Layout { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
+        let held = set.held();
+        let manifest = Manifest::read(set.source(), &self.graph, layout, Numbers::Read, &held).await?;
+        let weights = Resident::upload(set, &manifest, 0, progress).await?;
+        let loaded = Rc::new(Loaded { manifest, weights, prepared: RefCell::default() });
         *self.loaded.borrow_mut() = Some(loaded.clone());
         Ok(loaded)
     }
@@ -162,6 +176,10 @@ impl GpuEncoder {
         if let Some((info, values)) = inputs().find(|&input| rows(input) != counts.of(input.0.shape.rows)) {
             return Err(wrong_input(info, values));
         }
+        if let Some(input) = inputs().find(|&input| rows(input) > MOST_ROWS) {
+            let (input, rows) = (input.0.name.clone(), rows(input));
+            return Err(GpuError::TooManyRows { input, rows, most: MOST_ROWS });
+        }
         Ok(counts.domains.iter().map(|&rows| rows as u32).collect())
     }
 
@@ -172,10 +190,11 @@ impl GpuEncoder {
         }
         loaded.prepared.take();
         let (profile, kernels) = (self.set.gpu().profile(), self.kernels);
-        let program = lower_encoder(profile, &self.graph, &self.manifest, kernels, &domains)?;
-        let bytes = program.scratch.iter().sum();
+        let program = lower_encoder(profile, &self.graph, &loaded.manifest, kernels, &domains)?;
+        let given = program.inputs.iter().chain(&program.outputs).map(|scratch| program.bytes(scratch));
+        let bytes = program.assign().1.into_iter().chain(given).sum();
         let gpu = self.set.gpu();
-        let make = || self.bind(&loaded.weights, &program, domains);
+        let make = || self.bind(loaded, &program, domains);
         let (prepared, outcome) = gpu.allocate("the values of an encoder", bytes, make);
         outcome.known().await?;
         let prepared = Rc::new(prepared?);
@@ -184,8 +203,8 @@ impl GpuEncoder {
         Ok(prepared)
     }
 
-    fn bind(&self, weights: &Resident, program: &Program, domains: Vec<u32>) -> Result<Prepared, GpuError> {
-        let Self { graph, manifest, .. } = self;
+    fn bind(&self, loaded: &Loaded, program: &Program, domains: Vec<u32>) -> Result<Prepared, GpuError> {
+        let (graph, Loaded { manifest, weights, .. }) = (&self.graph, loaded);
         let gpu = self.set.gpu();
         let pipelines = gpu.pipelines();
         let mut blocks = Vec::new();

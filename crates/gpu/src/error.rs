@@ -62,6 +62,24 @@ pub enum GpuError {
         width: usize,
     },
 
+    /// An input has more rows than a GPU computes at once.
+    #[error("input `{input}` has {rows} rows, but at most {most} are computed at once")]
+    TooManyRows {
+        /// The input.
+        input: String,
+        /// Its rows.
+        rows: usize,
+        /// The most rows.
+        most: usize,
+    },
+
+    /// An infinite number, or none (NaN), in an output of an encoder.
+    #[error("the model computed a value that is not finite (output `{output}`)")]
+    NotFiniteOutput {
+        /// The output.
+        output: String,
+    },
+
     /// The GPU rejected a command, because of a bug in rullama or in the driver.
     #[error("the GPU rejected a command: {reason}")]
     Refused {
@@ -184,7 +202,7 @@ impl GpuError {
             Self::Evicted => "conversation.evicted",
             Self::SoftWidth { .. } => "input.soft_width",
             Self::MissingInput { .. } => "input.missing",
-            Self::WrongInput { .. } => "input.shape",
+            Self::WrongInput { .. } | Self::TooManyRows { .. } => "input.shape",
             Self::Refused { .. } => "device.refused",
             Self::Unreliable { .. } => "device.unreliable",
             Self::OutOfMemory { .. } => "memory.exhausted",
@@ -194,7 +212,7 @@ impl GpuError {
             Self::TooLarge { .. } | Self::OutOfBudget { .. } => "memory.too_large",
             Self::Unsupported { .. } => "model.unsupported",
             Self::UnknownToken { .. } => "input.unknown_token",
-            Self::NotFinite { .. } => "model.not_finite",
+            Self::NotFinite { .. } | Self::NotFiniteOutput { .. } => "model.not_finite",
             Self::NothingLeft { .. } => "sample.all_suppressed",
             Self::StepSize { .. } => "context.overflow",
         }

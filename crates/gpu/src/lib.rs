@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Before a model is loaded, kernels answer known cases ([`self_test`]) and its [`Budget`] is compared with what there is.
-//! A lost GPU is an error; [`GpuModel::reload`] begins anew.
+//! A lost GPU is an error; [`GpuWeights::reopen`] and [`GpuModel::reload`] begin anew.
 
 pub mod attention;
 mod bandwidth;

@@ -29,7 +29,7 @@ pub struct GpuModel {
     pub(crate) set: Rc<GpuWeights>,
     pub(crate) graph: Graph,
     pub(crate) manifest: Manifest,
-    pub(crate) weights: Resident,
+    pub(crate) resident: Resident,
     pub(crate) pipelines: Pipelines,
     pub(crate) options: ModelOptions,
     kernels: KernelSet,
@@ -72,9 +72,10 @@ impl GpuModel {
             _ => None,
         });
         let vocabulary = table.ok_or(GpuError::Unsupported { operation: "a graph without tokens" })?;
-        if !graph.inputs().is_empty() {
+        if !graph.inputs().is_empty() || !graph.domains().is_empty() {
             return Err(GpuError::Unsupported { operation: "inputs of a graph with tokens" });
         }
+        let _loading = set.loading.lock().await;
         let (gpu, held) = (set.gpu().clone(), set.held());
         let request = LoadRequest {
             gpu: &gpu,
@@ -85,7 +86,7 @@ impl GpuModel {
             numbers: Numbers::Read,
             held: &held,
         };
-        let (fitted, weights) = request.fitting(set, progress).await?;
+        let (fitted, resident) = request.fitting(set, progress).await?;
         let Fitted { manifest, programs, capacities, budget } = fitted;
         let (set, programs, pipelines) = (set.clone(), RefCell::new(programs), gpu.pipelines().clone());
         Ok(Self {
@@ -93,7 +94,7 @@ impl GpuModel {
             set,
             graph,
             manifest,
-            weights,
+            resident,
             pipelines,
             options,
             kernels,
@@ -105,10 +106,13 @@ impl GpuModel {
         })
     }
 
-    /// The same model, loaded again onto a GPU that was lost and is there again.
-    pub async fn reload(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Self, GpuError> {
-        let weights = GpuWeights::new(self.gpu.reopen().await?, self.set.source().clone());
-        Self::load(&weights, self.graph.clone(), self.options.clone(), progress).await
+    /// The same model, loaded again from weights that were [opened anew](GpuWeights::reopen).
+    pub async fn reload(
+        &self,
+        weights: &Rc<GpuWeights>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, GpuError> {
+        Self::load(weights, self.graph.clone(), self.options.clone(), progress).await
     }
 
     /// How a load with these options would hold the model, from its header alone; fails as the load would. A load makes the

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use rullama_graph::{Graph, Op, Rows, SoftRows};
 
 use crate::{
-    GpuError, GpuModel, health::Outcome, options::decode_shape, rows::MOST_SLOTS, step_block::StepBlock,
-    weights::RowTables,
+    GpuError, GpuModel, ModelOptions, health::Outcome, options::decode_shape, rows::MOST_SLOTS,
+    step_block::StepBlock, weights::RowTables,
 };
 
 /// What a pause needs.
@@ -41,11 +41,8 @@ impl StepBuffers {
         };
         let tokens = storage("tokens", 4 * u64::from(MOST_SLOTS + most_rows))?;
         let soft_rows = storage("soft rows", 4 * u64::from(soft_width(graph)) * u64::from(most_rows))?;
-        let outputs = graph.outputs().iter().map(|(name, output)| {
-            let shape = graph.value(*output).shape;
-            let rows = if shape.rows == Rows::Last { options.conversations } else { most_rows };
-            storage(name, 4 * u64::from(shape.width) * u64::from(rows.max(options.conversations)))
-        });
+        let names = graph.outputs().iter().map(|(name, _)| name);
+        let outputs = names.zip(output_bytes(graph, options)).map(|(name, bytes)| storage(name, bytes));
         let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
         let step_rows = most_rows.max(decode_shape(options.conversations).rows);
         let step = StepBlock::new(gpu, &model.pipelines, graph, manifest, step_rows)?;
@@ -73,12 +70,21 @@ impl StepBuffers {
     }
 }
 
-/// See [`CachePool`](crate::pool::CachePool)'s.
+/// Browsers free buffers without references late, so that large ones are destroyed here.
 impl Drop for StepBuffers {
     fn drop(&mut self) {
         let paging = self.paging.iter().flat_map(|paging| [&paging.pages, &paging.read]);
         paging.chain(&self.outputs).chain([&self.soft_rows]).for_each(wgpu::Buffer::destroy);
     }
+}
+
+/// Bytes of each output of a graph.
+pub(crate) fn output_bytes(graph: &Graph, options: &ModelOptions) -> impl Iterator<Item = u64> {
+    graph.outputs().iter().map(|&(_, output)| {
+        let shape = graph.value(output).shape;
+        let rows = if shape.rows == Rows::Last { options.conversations } else { options.most_rows() };
+        4 * u64::from(shape.width) * u64::from(rows.max(options.conversations))
+    })
 }
 
 /// Columns of rows made by towers; of a graph that takes none, one.

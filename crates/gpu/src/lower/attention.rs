@@ -92,7 +92,7 @@ impl Lowering<'_> {
         let (width, widest) =
             (shape.heads * shape.head_width, widest_made(target.workgroup_memory, target.subgroup));
         let merged_by_next = matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out))
-            && target.graph.outputs().iter().all(|(_, output)| *output != out);
+            && !self.is_output(out);
         if merged_by_next
             && count == 1
             && row.most_splits <= PROLOGUE_SPLITS
@@ -199,8 +199,11 @@ impl Lowering<'_> {
         shape: AttendShape,
     ) -> Result<(), GpuError> {
         let (rows, format) = (self.target.graph.value(out).shape.rows, CacheFormat::F32);
-        if rows != Rows::Step && !matches!(rows, Rows::Of(_)) || self.shape.decodes && self.shape.rows > 1 {
+        if rows == Rows::Last || self.shape.decodes && self.shape.rows > 1 {
             return Err(GpuError::Unsupported { operation: "attention within several conversations" });
+        }
+        if shape.mask.ahead == Ahead::Span {
+            return Err(GpuError::Unsupported { operation: "attention within spans of the same step" });
         }
         let capacity = self.count(rows);
         let (heads, kv_heads, window) = (shape.heads, shape.kv_heads, shape.mask.window.unwrap_or(0));

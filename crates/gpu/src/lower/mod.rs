@@ -29,7 +29,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use rullama_graph::{Graph, Rope, Rows, Value, Weight};
+use rullama_graph::{Graph, Op, Rope, Rows, Value, Weight};
 
 use experts::GroupKey;
 pub(crate) use program::{Count, Dispatch, Pause, Program, Scratch, Slot};
@@ -183,7 +183,6 @@ struct Unmerged {
 impl Lowering<'_> {
     /// The place of a value. Where every row is the last of its conversation, the last rows of a value are that value.
     fn place(&self, value: Value) -> Result<Place, GpuError> {
-        use rullama_graph::Op;
         let mut value = value;
         while !self.places.contains_key(&value) {
             match self.target.graph.value(value).op {
@@ -250,6 +249,16 @@ impl Lowering<'_> {
             return Ok(place.scratch);
         }
         self.copy_of(value, place)
+    }
+
+    /// Whether a value is an output of the graph. Where every row is the last of its conversation, so are its last rows.
+    fn is_output(&self, value: Value) -> bool {
+        let graph = self.target.graph;
+        graph.outputs().iter().any(|&(_, output)| {
+            let of_last =
+                matches!(graph.value(output).op, Op::LastRow { x } if self.shape.decodes && x == value);
+            output == value || of_last
+        })
     }
 
     fn is_whole(&self, value: Value, place: Place) -> bool {

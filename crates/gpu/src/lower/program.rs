@@ -67,7 +67,8 @@ impl Count {
         match self {
             Self::Rows(Rows::Of(domain))
             | Self::Blocks(Rows::Of(domain), _)
-            | Self::Pairs { rows: Rows::Of(domain), .. } => Some(domain),
+            | Self::Pairs { rows: Rows::Of(domain), .. }
+            | Self::Tiles { rows: Rows::Of(domain), .. } => Some(domain),
             _ => None,
         }
     }
@@ -146,7 +147,7 @@ impl Program {
     }
 
     /// Which buffer each scratch buffer becomes, and how large these are. Two share one if nobody needs both at once. Inputs
-    /// and outputs are left out: whoever runs the program has a place for them.
+    /// and outputs are left out: the caller supplies their buffers.
     pub(crate) fn assign(&self) -> (Vec<usize>, Vec<u64>) {
         let mut last = vec![0; self.scratch.len()];
         let used = |dispatch: &Dispatch| -> Vec<Scratch> {

@@ -36,7 +36,7 @@ impl GpuModel {
             let run = shared.borrow();
             let around = Surroundings {
                 gpu: &self.gpu,
-                weights: &self.weights,
+                weights: &self.resident,
                 pipelines: &self.pipelines,
                 caches: run.pool.buffers(),
                 tokens: &run.buffers.tokens,
@@ -113,7 +113,7 @@ impl GpuModel {
 
     /// Brings the experts that a routing names, and writes the routing with their pages.
     async fn bring(&self, pause: &Pause, routing: Vec<f32>, pages: &wgpu::Buffer) -> Result<(), GpuError> {
-        let Self { gpu, set, manifest, weights, .. } = self;
+        let Self { gpu, set, manifest, resident, .. } = self;
         let pool = &manifest.pools[pause.pool];
         let mut routing = routing;
         let used = pause.width as usize / 2;
@@ -123,8 +123,8 @@ impl GpuModel {
             let reason = format!("a row was routed to expert {expert} of {}", pool.experts);
             return Err(GpuError::Refused { reason });
         }
-        let held = weights.pages(pool);
-        held.bring(set, manifest, pool, &weights.tensors, &wanted).await?;
+        let held = &resident.pages[pause.pool];
+        held.bring(set, manifest, pool, &resident.tensors, &wanted).await?;
         for row in routing.chunks_mut(pause.width as usize) {
             for expert in &mut row[..used] {
                 *expert = held.page(*expert as u32).expect("it was brought") as f32;

@@ -45,8 +45,6 @@ pub(crate) struct Packed {
     /// Where it is. Of rows and pages, the shards have room for as many as a step may need.
     pub(crate) residency: Residency,
     pub(crate) shards: Vec<Shard>,
-    /// Whether another graph held it when the manifest was made.
-    pub(crate) is_shared: bool,
 }
 
 impl Packed {
@@ -150,7 +148,7 @@ impl Manifest {
             factors: HashMap::new(),
             rope_factors: HashMap::new(),
         };
-        manifest.adopt(graph, layout.residency, held);
+        manifest.adopt(graph, held);
         for stack in stacks(graph) {
             manifest.stack(model, graph, &stack, layout)?;
         }
@@ -169,7 +167,7 @@ impl Manifest {
                         _ => Residency::Gpu,
                     };
                     let residency = if residency <= layout.residency { residency } else { Residency::Gpu };
-                    let residency = manifest.adopted(name).unwrap_or(residency);
+                    let residency = manifest.residency_of(name).unwrap_or(residency);
                     if !manifest.places.contains_key(name) {
                         manifest.pack(vec![find(model, name)?], residency, layout)?;
                     }
@@ -244,11 +242,10 @@ impl Manifest {
         graph.weight(weight).scale.map_or(1.0, |scale| self.factors[&graph.weight(scale).tensor])
     }
 
-    /// Bytes of all weights that are brought to the GPU: those that stay there, and room for experts that come and go. What
-    /// another graph has brought is not counted.
+    /// Bytes of all weights on the GPU: those that stay there, whichever graph brought them, and room for experts that come
+    /// and go.
     pub(crate) fn bytes(&self) -> u64 {
-        let brought = |packed: &&Packed| packed.residency != Residency::Rows && !packed.is_shared;
-        let there = self.packed.iter().filter(brought);
+        let there = self.packed.iter().filter(|packed| packed.residency != Residency::Rows);
         there.map(Packed::bytes).sum::<u64>() + 4 * u64::from(self.vector_floats)
     }
 
@@ -278,33 +275,37 @@ impl Manifest {
         4 * u64::from(most_rows) * u64::from(widths.max().unwrap_or(0))
     }
 
-    /// Takes over what other graphs hold and this one reads: tensors that are on the GPU as a whole, and experts that come and
-    /// go if this graph may have such.
-    fn adopt(&mut self, graph: &Graph, residency: Residency, held: &[Packed]) {
-        let matrices = graph.nodes().iter().filter_map(|node| match node.op {
-            Op::Embed { table, .. } => Some(table),
-            Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } => Some(weight),
-            _ => None,
-        });
-        for weight in matrices {
-            let name = graph.weight(weight).tensor.as_str();
-            let fits = |packed: &&Packed| packed.contains(name) && packed.residency <= residency;
-            // What is there as a whole is faster than what comes and goes.
-            let found = held.iter().filter(fits).min_by_key(|packed| packed.residency);
+    /// Takes over what other graphs hold and this one reads.
+    fn adopt(&mut self, graph: &Graph, held: &[Packed]) {
+        let tables: HashSet<&str> = graph
+            .nodes()
+            .iter()
+            .filter_map(|node| match node.op {
+                Op::Embed { table, .. } => Some(graph.weight(table).tensor.as_str()),
+                _ => None,
+            })
+            .collect();
+        let multiplied = multiplied(graph);
+        let mut names: Vec<&str> = tables.union(&multiplied).copied().collect();
+        // The order of a set differs from run to run.
+        names.sort_unstable();
+        for name in names {
+            // Kernels that look tokens up count rows from the beginning of a packed tensor.
+            let begins = |packed: &Packed| packed.parts[0].tensor == name || !tables.contains(name);
+            let found = held.iter().find(|packed| packed.contains(name) && begins(packed));
             let Some(found) = found.filter(|_| !self.places.contains_key(name)) else { continue };
             let mut row = 0;
             for part in &found.parts {
                 self.places.insert(part.tensor.clone(), (self.packed.len(), row as u32));
                 row += part.rows;
             }
-            self.packed.push(Packed { is_shared: true, ..found.clone() });
+            self.packed.push(found.clone());
         }
     }
 
-    /// Where a tensor lives that was taken over.
-    fn adopted(&self, tensor: &str) -> Option<Residency> {
-        let packed = self.places.get(tensor).map(|&(packed, _)| &self.packed[packed]);
-        packed.filter(|packed| packed.is_shared).map(|packed| packed.residency)
+    /// Where a tensor lives that was packed already.
+    fn residency_of(&self, tensor: &str) -> Option<Residency> {
+        self.places.get(tensor).map(|&(packed, _)| self.packed[packed].residency)
     }
 
     fn pool(&mut self, routing: Value, tensor: &str, info: &WeightInfo) {
@@ -386,7 +387,7 @@ impl Manifest {
             Residency::Paged => (u64::from(layout.pages) * matrix_rows, matrix_rows),
         };
         let shards = shards(&parts[0].tensor, &packing, rows, matrix_rows, layout.largest_shard)?;
-        self.packed.push(Packed { parts, packing, residency, shards, is_shared: false });
+        self.packed.push(Packed { parts, packing, residency, shards });
         Ok(())
     }
 }

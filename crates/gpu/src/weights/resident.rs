@@ -6,7 +6,7 @@ use rullama_gguf::{Format, Model, ModelTensor};
 
 use super::{
     GpuWeights, Manifest, Packed, Residency, ResidentTensor,
-    manifest::{ExpertPool, decode, find},
+    manifest::{decode, find},
     pack::Packing,
     pages::Pages,
     stretches::{Destination, Piece, Reader, STRETCH, stretches},
@@ -20,6 +20,8 @@ pub(crate) const STAGING: u64 = 2 * STRETCH;
 pub(crate) struct Resident {
     /// Each packed tensor, which other graphs may hold too.
     pub(crate) tensors: Vec<Rc<ResidentTensor>>,
+    /// Who has the pages of each pool of experts.
+    pub(crate) pages: Vec<Pages>,
     /// All vectors. They are small and kernels read them from one buffer, so every graph has a copy of its own.
     pub(crate) vectors: wgpu::Buffer,
 }
@@ -41,7 +43,7 @@ impl Resident {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
         let (gpu, model) = (set.gpu(), &**set.source());
-        let shared = shared(set, manifest);
+        let shared: Vec<_> = manifest.packed.iter().map(|packed| set.find(packed)).collect();
         let new: Vec<usize> = (0..shared.len()).filter(|&index| shared[index].is_none()).collect();
         let staying = new.iter().map(|&index| &manifest.packed[index]);
         let staying = staying.filter(|packed| packed.residency == Residency::Gpu);
@@ -64,9 +66,7 @@ impl Resident {
         gpu.check()?;
         // Vectors, and what fills shards up, are not counted one by one.
         progress(all, all);
-        // Rows of tables in the file belong to a run, not to the set.
-        let shares = |index: &&usize| manifest.packed[**index].residency != Residency::Rows;
-        new.iter().filter(shares).for_each(|&index| set.share(&resident.tensors[index]));
+        new.iter().for_each(|&index| set.share(&resident.tensors[index]));
         Ok(resident)
     }
 
@@ -105,17 +105,15 @@ impl Resident {
         let bytes = 4 * u64::from(manifest.vector_floats);
         let (vectors, outcome) = gpu.allocate("vectors", bytes, || gpu.storage("vectors", bytes));
         let mut unknown = Vec::from_iter(outcome.now()?);
-        let pages: Vec<_> = manifest.pools.iter().map(|pool| Rc::new(Pages::new(pool.pages))).collect();
-        let mut resident = Self { tensors: Vec::new(), vectors: vectors? };
-        for (index, (packed, shared)) in manifest.packed.iter().zip(shared).enumerate() {
+        let pages = manifest.pools.iter().map(|pool| Pages::new(pool.pages)).collect();
+        let mut resident = Self { tensors: Vec::new(), pages, vectors: vectors? };
+        for (packed, shared) in manifest.packed.iter().zip(shared) {
             if let Some(shared) = shared {
                 resident.tensors.push(shared);
                 continue;
             }
             let name = &packed.parts[0].tensor;
-            let pool = manifest.pools.iter().position(|pool| pool.packed.contains(&index));
-            let pages = pool.map(|pool| pages[pool].clone());
-            let mut tensor = ResidentTensor { packed: packed.clone(), buffers: Vec::new(), pages };
+            let mut tensor = ResidentTensor { packed: packed.clone(), buffers: Vec::new() };
             for shard in packed.shards.iter().filter(|_| packed.residency != Residency::Rows) {
                 let what = format!("`{name}`");
                 let (buffer, outcome) = gpu.allocate(what, shard.bytes, || gpu.storage(name, shard.bytes));
@@ -129,24 +127,6 @@ impl Resident {
         }
         Ok(resident)
     }
-
-    /// Which experts of a pool are there.
-    pub(crate) fn pages(&self, pool: &ExpertPool) -> &Pages {
-        let tensor = &self.tensors[pool.packed[0]];
-        tensor.pages.as_deref().expect("experts that come and go have pages")
-    }
-}
-
-/// The tensors that other graphs hold. Experts that come and go together are shared together: the pages of some would say
-/// nothing of the others.
-fn shared(set: &GpuWeights, manifest: &Manifest) -> Vec<Option<Rc<ResidentTensor>>> {
-    let mut found: Vec<_> = manifest.packed.iter().map(|packed| set.find(packed)).collect();
-    for pool in &manifest.pools {
-        if pool.packed.iter().any(|&index| found[index].is_none()) {
-            pool.packed.iter().for_each(|&index| found[index] = None);
-        }
-    }
-    found
 }
 
 /// Whether there are so many bytes left: takes them and gives them back.

@@ -8,10 +8,11 @@ use std::{
     rc::{Rc, Weak},
 };
 
+use futures_util::lock::Mutex;
 use rullama_gguf::Model;
 
-use super::{Packed, pages::Pages};
-use crate::Gpu;
+use super::{Packed, Residency};
+use crate::{Gpu, GpuError};
 
 /// Where graphs find weights: a GPU, a model's files, and what other graphs have already brought from one to the other.
 ///
@@ -20,6 +21,9 @@ pub struct GpuWeights {
     gpu: Gpu,
     source: Rc<Model>,
     held: RefCell<Vec<Weak<ResidentTensor>>>,
+    /// Held by a graph from when it looks at what is there until it has brought the rest: two that begin together would bring
+    /// the same tensor twice.
+    pub(crate) loading: Mutex<()>,
 }
 
 /// A packed tensor on the GPU.
@@ -27,11 +31,9 @@ pub(crate) struct ResidentTensor {
     pub(crate) packed: Packed,
     /// A buffer for each shard; none, where every run has its own rows of it.
     pub(crate) buffers: Vec<wgpu::Buffer>,
-    /// Which experts are there, where they come and go.
-    pub(crate) pages: Option<Rc<Pages>>,
 }
 
-/// A browser frees what nobody names any more when it likes; what is as large as this is given back at once.
+/// Browsers free buffers without references late, so that large ones are destroyed here.
 impl Drop for ResidentTensor {
     fn drop(&mut self) {
         self.buffers.iter().for_each(wgpu::Buffer::destroy);
@@ -41,7 +43,12 @@ impl Drop for ResidentTensor {
 impl GpuWeights {
     /// The weights of `source` on `gpu`. Nothing is read before a graph asks for it.
     pub fn new(gpu: Gpu, source: Rc<Model>) -> Rc<Self> {
-        Rc::new(Self { gpu, source, held: RefCell::default() })
+        Rc::new(Self { gpu, source, held: RefCell::default(), loading: Mutex::new(()) })
+    }
+
+    /// The same weights after the GPU was lost, on the GPU opened anew. Graphs are loaded again from it.
+    pub async fn reopen(&self) -> Result<Rc<Self>, GpuError> {
+        Ok(Self::new(self.gpu.reopen().await?, self.source.clone()))
     }
 
     /// The GPU they are on.
@@ -70,8 +77,12 @@ impl GpuWeights {
         self.tensors().find(|tensor| tensor.packed.is_same(packed))
     }
 
-    /// Lets other graphs share a tensor, once all of it was written.
+    /// Lets other graphs share a tensor, once all of it was written. Tensors that are not on the GPU as a whole belong to the
+    /// graph that reads parts of them.
     pub(crate) fn share(&self, tensor: &Rc<ResidentTensor>) {
+        if tensor.packed.residency != Residency::Gpu {
+            return;
+        }
         let mut held = self.held.borrow_mut();
         held.retain(|other| other.strong_count() > 0);
         held.push(Rc::downgrade(tensor));

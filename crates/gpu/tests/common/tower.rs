@@ -14,7 +14,8 @@ pub(crate) fn tower(head_width: u32, mask: Mask) -> Graph {
         builder.weight(WeightInfo::matrix(format!("blk.0.{name}.weight"), width, rows))
     };
     let norm = |name: &str| builder.weight(WeightInfo::vector(format!("blk.0.{name}.weight"), WIDTH));
-    let x = builder.input("patches", rows, WIDTH) + builder.input("places", rows, WIDTH).scale(0.5);
+    let patches = builder.input("patches", rows, WIDTH);
+    let x = patches + builder.input("places", rows, WIDTH).scale(0.5);
     let normed = x.rms_norm(norm("attn_norm"), 1e-6);
     let q = normed.linear(matrix("attn_q", WIDTH, 512));
     let k = normed.linear(matrix("attn_k", WIDTH, WIDTH));
@@ -31,6 +32,11 @@ pub(crate) fn tower(head_width: u32, mask: Mask) -> Graph {
     let gate = normed.linear(matrix("ffn_gate", WIDTH, 512));
     let hidden = gate.gelu_mul(normed.linear(matrix("ffn_up", WIDTH, 512)));
     let y = x + hidden.linear(matrix("ffn_down", 512, WIDTH)).rms_norm(norm("post_ffw_norm"), 1e-6);
-    // The keys are columns of a stacked product, and one value is given twice.
-    builder.finish_with(&[("cells", y.mean_rows(3, "cells")), ("rows", y), ("keys", k), ("again", y)])
+    // One value is given twice, and one is an input.
+    builder.finish_with(&[
+        ("cells", y.mean_rows(3, "cells")),
+        ("rows", y),
+        ("patches", patches),
+        ("again", y),
+    ])
 }

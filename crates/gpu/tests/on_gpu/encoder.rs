@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rullama_gemma::Outputs;
 use rullama_gguf::{Format, MemorySource, Model, Writer};
 use rullama_gpu::{Gpu, GpuEncoder, GpuError, GpuModel, GpuOptions, GpuWeights, ModelOptions};
-use rullama_graph::{Builder, Graph, Mask, Rows, WeightInfo};
+use rullama_graph::{Ahead, Builder, Graph, Mask, Rows, WeightInfo};
 use rullama_reference::{Matrix, Step, Weights, run_together};
 
 use crate::common::{
@@ -53,7 +53,8 @@ fn rows_attend_to_each_other_and_are_pooled() {
     for (options, fused) in [(options.clone(), true), (options.clone(), false), (options.floor(), true)] {
         let gpu: &Gpu = &gpu(&options);
         let weights = GpuWeights::new(gpu.clone(), model.clone());
-        for (head_width, mask) in [(64, Mask::ALL), (256, Mask::GLOBAL), (4, Mask::sliding(7))] {
+        let ahead = Mask { ahead: Ahead::Step, ..Mask::sliding(7) };
+        for (head_width, mask) in [(64, Mask::ALL), (256, Mask::GLOBAL), (4, Mask::sliding(7)), (64, ahead)] {
             let graph = tower(head_width, mask);
             let encoder = load(&weights, graph.clone(), fused);
             for rows in [1, 5, 40, 600] {
@@ -148,6 +149,9 @@ fn what_does_not_fit_is_refused() {
     for places in [&eight[..], &nine[1..], &[]] {
         assert_eq!(refused(&[("patches", &nine), ("places", places)]).code(), "input.shape");
     }
+    let long = vec![0.0; 65_536 * WIDTH as usize];
+    let many = refused(&[("patches", &long), ("places", &long)]);
+    assert_eq!(many.to_string(), "input `patches` has 65536 rows, but at most 65535 are computed at once");
     let load = |graph| pollster::block_on(GpuEncoder::load(&weights, graph, true, &mut |_, _| {}));
     let tokens = load(graph(weights.source(), Outputs::Last));
     assert!(matches!(tokens, Err(GpuError::Unsupported { .. })));

@@ -60,7 +60,8 @@ fn whatever_is_asked_of_a_lost_gpu_says_so() {
     assert!(is_lost(load(&gpu, &model)));
     assert!(is_lost(pollster::block_on(rullama_gpu::self_test(&gpu))));
 
-    let again = Rc::new(pollster::block_on(loaded.reload(&mut |_, _| {})).unwrap());
+    let weights = pollster::block_on(loaded.weights().reopen()).unwrap();
+    let again = Rc::new(pollster::block_on(loaded.reload(&weights, &mut |_, _| {})).unwrap());
     assert_eq!(step(&mut again.state().unwrap()).unwrap(), before);
     assert!(!again.gpu().is_lost());
 }

@@ -91,7 +91,7 @@ impl Fuser<'_> {
     fn stackable(&self, (weight, value): (Weight, Value), (next, next_value): (Weight, Value)) -> bool {
         let heads = |value: Value| {
             self.raw_heads.contains(&value)
-                && self.consumers[value.index()].iter().all(|&user| self.absorbed[user])
+                && self.consumers[value.index()].iter().all(|&user| self.absorbed.get(user) == Some(&true))
         };
         self.manifest.follows(self.graph, weight, next) && heads(value) && heads(next_value)
     }
