@@ -34,7 +34,6 @@ mod experts;
 mod fitting;
 mod health;
 mod kernel;
-pub mod lab;
 mod lower;
 mod matrices;
 mod model;
@@ -47,6 +46,8 @@ mod rows;
 mod run;
 mod sample;
 mod self_test;
+#[doc(hidden)]
+pub mod standalone;
 mod state;
 mod step_block;
 mod tiles;
