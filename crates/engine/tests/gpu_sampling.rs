@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 
 use rullama_engine::{SampleError, Sampler, SamplingOptions};
-use rullama_gpu::{Gpu, GpuOptions, lab::SampleLab};
+use rullama_gpu::{Gpu, GpuOptions};
+use rullama_gpu_lab::SampleLab;
 
 fn gpu() -> Gpu {
     pollster::block_on(Gpu::open(&GpuOptions::default().floor()))

@@ -3,7 +3,7 @@
 
 use crate::{
     Gpu, GpuError, Kernel, KernelSpec,
-    lab::{Lab, Prepared, Step},
+    standalone::{self, Prepared, Step},
 };
 
 /// Lanes of a workgroup: the most that WebGPU guarantees.
@@ -60,7 +60,7 @@ pub async fn measure_bandwidth(gpu: &Gpu, clock: &dyn Fn() -> f64) -> Result<f64
 /// A buffer and the kernel that reads it.
 struct Reading<'g> {
     clock: &'g dyn Fn() -> f64,
-    lab: Lab<'g>,
+    gpu: &'g Gpu,
     /// What the kernel writes: it is there when all has been read.
     result: wgpu::Buffer,
     /// The same kernel, as often as a round may run it.
@@ -75,23 +75,22 @@ impl<'g> Reading<'g> {
         let workgroups = bytes.min(most) / WORKGROUP_BYTES;
         let bytes = workgroups * WORKGROUP_BYTES;
         let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let lab = Lab::new(gpu);
-        let (x, result) = (lab.zeros(bytes), lab.words(&[0; 4]));
+        let (x, result) = (gpu.storage("bytes to read", bytes)?, gpu.storage("result of reading", 16)?);
         if scope.pop().await.is_some() {
             return Ok(None);
         }
         let spec = KernelSpec::new(Kernel::Read).constant("LANES", LANES).constant("PASSES", PASSES);
         let workgroups = [workgroups as u32, 1, 1];
-        let kernel = |_| lab.prepare(&spec, &[], &[("x", &x), ("y", &result)], workgroups);
+        let kernel = |_| standalone::prepare(gpu, &spec, &[], &[("x", &x), ("y", &result)], workgroups);
         let kernels = (0..MOST_TIMES).map(kernel).collect();
-        Ok(Some(Self { clock, lab, result, kernels, bytes }))
+        Ok(Some(Self { clock, gpu, result, kernels, bytes }))
     }
 
     /// Seconds that reading it `times` times takes.
     async fn seconds(&self, times: usize) -> Result<f64, GpuError> {
         let started = (self.clock)();
-        self.lab.run(&self.kernels[..times], &Step::new(1, 0));
-        self.lab.read(&self.result).await?;
+        standalone::run(self.gpu, &self.kernels[..times], &Step::new(1, 0));
+        standalone::read(self.gpu, &self.result).await?;
         Ok((self.clock)() - started)
     }
 

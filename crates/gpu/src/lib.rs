@@ -36,7 +36,6 @@ mod experts;
 mod fitting;
 mod health;
 mod kernel;
-pub mod lab;
 mod lower;
 mod matrices;
 mod model;
@@ -49,6 +48,8 @@ mod rows;
 mod run;
 mod sample;
 mod self_test;
+#[doc(hidden)]
+pub mod standalone;
 mod state;
 mod step_block;
 mod step_buffers;

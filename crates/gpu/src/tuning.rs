@@ -5,7 +5,7 @@
 //!
 //! - *whole model*: tokens a second of E2B in Q4_K_M by `rullama bench`, listed in
 //!   `docs/decisions/0006-few-dispatches-and-fixed-point.md`;
-//! - *one kernel*: microseconds by an example of this crate (`cargo run --release -p rullama-gpu --example NAME`).
+//! - *one kernel*: microseconds by an example of `lab` (`cargo run --release -p rullama-gpu-lab --example NAME`).
 //!
 //! Limits that WebGPU guarantees (256 threads per workgroup, 16 KiB of workgroup memory) are not measured and stay where
 //! they are used; the two thread counts below are here because smaller ones are allowed.

@@ -69,7 +69,7 @@ pub(crate) fn quick() -> bool {
     tally.step("set-up", setup::for_quick_tests);
     format(&mut tally);
     tally.check("lints", &[&LINTS[..], &DENY].concat());
-    let excluded = ["rullama", "rullama-gpu"].iter().flat_map(|name| ["--exclude", name]);
+    let excluded = ["rullama", "rullama-gpu", "rullama-gpu-lab"].iter().flat_map(|name| ["--exclude", name]);
     let words: Vec<&str> = ["--workspace", "--no-fail-fast"].into_iter().chain(excluded).collect();
     if has_nextest() {
         let filter = ["-E", "not (binary(/gpu/) | test(/on_a_gpu/))"];

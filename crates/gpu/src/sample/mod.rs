@@ -4,14 +4,12 @@
 //! |---|---|
 //! | `kernels` | which kernels choose a token, by the options of a reply |
 //! | `options` | the options, and how kernels see them |
-//! | `lab` | choosing alone, without a model: for tests and for measuring |
 //!
 //! The distribution is that of the engine's sampler on the CPU, and so are the random numbers and the order in which
 //! tokens are walked along. Weights are added as whole numbers, which is exact in any order; what remains different is
 //! the last digit of an exponential, so once in very many tokens a draw next to a boundary falls on its other side.
 
 mod kernels;
-mod lab;
 mod options;
 
 use crate::{
@@ -21,7 +19,6 @@ use crate::{
 use kernels::{SamplingPath, Sizes};
 use options::State;
 
-pub use lab::{Chosen, SampleLab};
 pub use options::Sampling;
 
 /// Chooses the tokens of one conversation, reply after reply.
@@ -144,6 +141,11 @@ impl Chooser {
             pass.set_bind_group(1, &dispatch.bind_group, &[]);
             pass.dispatch_workgroups(dispatch.workgroups, 1, 1);
         }
+    }
+
+    /// Dispatches that choose one token of the reply.
+    pub(crate) fn dispatches(&self) -> usize {
+        self.dispatches.len()
     }
 
     /// Begins with the last token chosen and a status: 0 if it was; 1 if a logit was not a number; 2 if no token was

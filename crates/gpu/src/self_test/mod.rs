@@ -18,7 +18,7 @@ use rullama_gguf::Model;
 
 use crate::{
     CacheFormat, DeviceProfile, Gpu, GpuError, GpuModel, GpuWeights, MatrixTiles, ModelOptions, Sampling,
-    lab::SampleLab, matrices::MatrixUse, tuning::FEW_ROWS,
+    matrices::MatrixUse, standalone::LogitChooser, tuning::FEW_ROWS,
 };
 use cases::Case;
 
@@ -304,11 +304,11 @@ impl Case {
 /// What sampling chooses.
 async fn chosen(gpu: &Gpu) -> Result<Vec<SelfTestResult>, GpuError> {
     let logits = cases::logits();
-    let mut lab = SampleLab::new(gpu, logits.len() as u32)?;
+    let mut chooser = LogitChooser::new(gpu, logits.len() as u32)?;
     let mut results = Vec::new();
     for (name, sampling, expected) in choices() {
-        lab.begin(&sampling, &[])?;
-        let (passed, detail) = match lab.choose(&logits, expected.len()).await {
+        chooser.begin(&sampling, &[])?;
+        let (passed, detail) = match chooser.choose(&logits, expected.len()).await {
             Ok(chosen) => {
                 let tokens: Vec<u32> = chosen.iter().map(|chosen| chosen.token).collect();
                 (tokens == expected, format!("tokens {tokens:?}; {expected:?} were expected"))

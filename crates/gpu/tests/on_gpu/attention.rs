@@ -12,9 +12,9 @@ use rullama_gpu::{
     attention::{
         NO_WEIGHT, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid,
     },
-    lab::{Lab, Step},
     params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };
+use rullama_gpu_lab::{Lab, Step};
 use rullama_graph::{Ahead, AttendShape, Mask};
 
 const EPS: f32 = 1e-6;

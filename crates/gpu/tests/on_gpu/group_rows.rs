@@ -1,11 +1,8 @@
 //! Rows are grouped by their experts as a plain loop would group them.
 
 use crate::common::gpu;
-use rullama_gpu::{
-    Experts, GpuOptions,
-    lab::{Lab, Step},
-    params::GroupRowsParams,
-};
+use rullama_gpu::{Experts, GpuOptions, params::GroupRowsParams};
+use rullama_gpu_lab::{Lab, Step};
 
 /// No expert, or no pair.
 const NONE: u32 = u32::MAX;

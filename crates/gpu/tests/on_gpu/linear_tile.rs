@@ -5,9 +5,12 @@ use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
     Dialect, Experts, Fragment, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
-    lab::{Lab, Step},
     params::LinearParams,
     weights::pack::{PACKED_FORMATS, Packing},
+};
+use rullama_gpu_lab::{
+    Lab, Step,
+    linear::{self, packed, plane_at},
 };
 use safetensors::SafeTensors;
 
@@ -47,15 +50,7 @@ impl Cut {
     fn spec(self, format: Format, epilogue: Fragment) -> KernelSpec {
         match self {
             Self::Tiles(tiles) => spec(format, epilogue, &tiles),
-            Self::Matrices(tiles) => {
-                let spec = KernelSpec::new(Kernel::LinearMatrix)
-                    .with(Fragment::LinearParams)
-                    .with(Fragment::Planes)
-                    .with(Fragment::Gelu)
-                    .with(Fragment::format(format).unwrap())
-                    .with(epilogue);
-                tiles.constants(spec)
-            }
+            Self::Matrices(tiles) => tiles.constants(linear::spec(Kernel::LinearMatrix, format, epilogue)),
         }
     }
 
@@ -77,14 +72,7 @@ impl Cut {
 }
 
 fn spec(format: Format, epilogue: Fragment, tiles: &Tiles) -> KernelSpec {
-    let spec = KernelSpec::new(Kernel::LinearTile)
-        .with(Fragment::LinearParams)
-        .with(Fragment::Planes)
-        .with(Fragment::Gelu)
-        .with(Fragment::format(format).unwrap())
-        .with(Fragment::InOrder)
-        .with(epilogue);
-    tiles.constants(spec)
+    tiles.constants(linear::spec(Kernel::LinearTile, format, epilogue).with(Fragment::InOrder))
 }
 
 /// Core WGSL only, of which naga holds `unpack2x16float` to be a capability.
@@ -357,12 +345,11 @@ impl Case {
             .iter()
             .map(|shard| {
                 let bytes = self.packing.bytes_per_row();
-                let (words, plane_at) =
-                    packed(&self.packing, &self.blocks[shard.start * bytes..shard.end * bytes]);
-                let four = |[a, b, c]: [u32; 3]| [a, b, c, 0];
+                let words = packed(&self.packing, &self.blocks[shard.start * bytes..shard.end * bytes]);
+                let [a, b, c] = self.packing.plane_words;
                 let params = LinearParams {
-                    plane_at: four(plane_at),
-                    plane_words: four(self.packing.plane_words),
+                    plane_at: plane_at(&self.packing, shard.len() as u32),
+                    plane_words: [a, b, c, 0],
                     width: width as u32,
                     outputs: outputs as u32,
                     first_row: self.first_row as u32,
@@ -448,17 +435,4 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 
 fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + (0.797_884_560_802_865_4 * x * (1.0 + 0.044_715 * x * x)).tanh())
-}
-
-/// The planes one after another, and where each starts.
-fn packed(packing: &Packing, blocks: &[u8]) -> (Vec<u32>, [u32; 3]) {
-    let rows = blocks.len() / packing.bytes_per_row();
-    let mut planes = packing.plane_words.map(|words| vec![0; rows * words as usize]);
-    packing.pack_rows(blocks, planes.each_mut().map(Vec::as_mut_slice));
-    let [a, b, c, end] = packing.plane_starts(rows as u64).map(|at| at as usize);
-    let mut words = vec![0; end.max(4)];
-    for (start, plane) in [a, b, c].into_iter().zip(planes) {
-        words[start..start + plane.len()].copy_from_slice(&plane);
-    }
-    (words, [a, b, c].map(|at| at as u32))
 }

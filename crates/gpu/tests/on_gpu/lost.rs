@@ -7,9 +7,9 @@ use rullama_gemma::Outputs;
 use rullama_gguf::Model;
 use rullama_gpu::{
     Fragment, Gpu, GpuError, GpuModel, GpuOptions, GpuState, Kernel, KernelSpec, ModelOptions, Sampling,
-    lab::{Lab, Step},
     params::ElementwiseParams,
 };
+use rullama_gpu_lab::{Lab, Step};
 
 const PROMPT: [u32; 4] = [2, 610, 483, 716];
 

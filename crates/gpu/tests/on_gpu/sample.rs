@@ -5,10 +5,8 @@ use crate::common::{self, Lent};
 use std::collections::HashMap;
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
-use rullama_gpu::{
-    Catalogue, Dialect, Gpu, GpuOptions, Sampling,
-    lab::{Chosen, SampleLab},
-};
+use rullama_gpu::{Catalogue, Dialect, Gpu, GpuOptions, Sampling};
+use rullama_gpu_lab::{Chosen, SampleLab};
 
 fn gpu() -> Lent {
     common::gpu(&GpuOptions::default().floor())

@@ -6,11 +6,10 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program that measures and prints")]
 
 use rullama_gguf::Format;
-use rullama_gpu::{
-    Fragment, Gpu, GpuOptions, Kernel, KernelSpec, Tiles,
-    lab::{Lab, Step},
-    params::LinearParams,
-    weights::pack::Packing,
+use rullama_gpu::{Fragment, Gpu, GpuOptions, Kernel, Tiles};
+use rullama_gpu_lab::{
+    Lab,
+    linear::{Product, describe},
 };
 
 /// Width, outputs, whether they are pairs, format.
@@ -86,67 +85,27 @@ fn main() {
     println!("{} · {rows} rows", gpu.profile().name);
 
     for (width, outputs, paired, format) in SHAPES {
-        let times = if paired { "2 × " } else { "" };
-        let shape = format!("{width} → {times}{outputs} {format}");
-        let packing = Packing::new(format, width).unwrap();
-        let pair = if paired { outputs } else { 0 };
-        let weights = outputs + pair;
-        let [a, b, c, words] = packing.plane_starts(weights.into());
-        let weight = lab.words(&random_words(words as usize));
+        let product = Product { width, outputs, paired, format, experts: None };
+        let weight = lab.words(&product.random_weight());
         let x = lab.floats(&(0..rows * width).map(|i| (i % 97) as f32 * 0.01 - 0.5).collect::<Vec<_>>());
         let y = lab.zeros(4 * u64::from(rows * outputs));
-        let [d, e, f] = packing.plane_words;
-        let params = LinearParams {
-            plane_at: [a as u32, b as u32, c as u32, 0],
-            plane_words: [d, e, f, 0],
-            width,
-            outputs,
-            first_row: 0,
-            matrix_rows: weights,
-            shard_first: 0,
-            shard_rows: weights,
-            pair,
-            x_at: 0,
-            x_stride: width,
-            x_slot: 0,
-            y_at: 0,
-            y_stride: outputs,
-            routing_width: 0,
-            other_at: 0,
-            other_stride: outputs,
-            factor: 1.0,
-            cap: 1.0,
-        };
+        let buffers = [("weight", &weight), ("x", &x), ("y", &y)];
 
         let chosen = Tiles::choose(rows, outputs, paired);
-        let work = 2.0 * f64::from(rows) * f64::from(width) * f64::from(weights);
         let mut best = (f64::MAX, String::new());
         for tiles in variants() {
             let tiles = if paired { tiles.paired() } else { tiles };
-            let line = format!("{shape:24} {}", describe(&tiles, paired));
+            let line = format!("{product:24} {}", describe(&tiles, paired));
             if !line.contains(&filter) || tiles.lanes(paired) > 256 {
                 continue;
             }
-            let epilogue = if paired { Fragment::GeluPair } else { Fragment::Store };
-            let spec = KernelSpec::new(Kernel::LinearTile)
-                .with(Fragment::LinearParams)
-                .with(Fragment::Planes)
-                .with(Fragment::Gelu)
-                .with(Fragment::format(format).unwrap())
-                .with(Fragment::InOrder)
-                .with(epilogue);
-            let spec = tiles.constants(spec);
+            let spec = tiles.constants(product.spec(Kernel::LinearTile).with(Fragment::InOrder));
             let grid = tiles.grid(rows, outputs);
-            let buffers = [("weight", &weight), ("x", &x), ("y", &y)];
-            // Many in each submission, which has a cost of its own.
-            let again = (2e10 / work).clamp(1.0, 40.0) as usize;
-            let kernels: Vec<_> =
-                (0..again).map(|_| lab.prepare(&spec, &[params.into()], &buffers, grid)).collect();
-            let seconds = lab.time(&kernels, &Step::new(rows, 0), 10).unwrap() / again as f64;
+            let seconds = product.time(&lab, &spec, &buffers, grid, rows).unwrap();
             let star = if tiles == chosen { "*" } else { "" };
             let [columns, bands, _] = grid;
             let workgroups = columns * bands;
-            let (micros, rate) = (seconds * 1e6, work / seconds / 1e12);
+            let (micros, rate) = (seconds * 1e6, product.operations(rows) / seconds / 1e12);
             let line = format!("{line} {workgroups:5} workgroups {micros:9.1} µs {rate:6.2} TFLOP/s {star}");
             println!("{line}");
             if seconds < best.0 {
@@ -157,25 +116,4 @@ fn main() {
             println!("best: {}", best.1);
         }
     }
-}
-
-fn describe(tiles: &Tiles, paired: bool) -> String {
-    let Tiles { rows, outputs, lane_rows, lane_columns, parts, depth, unroll, ahead } = tiles;
-    let lanes = tiles.lanes(paired);
-    let ahead = if *ahead { "ahead" } else { "     " };
-    format!(
-        "{rows:3}×{outputs:<3} lane {lane_rows}×{lane_columns} parts {parts:2} depth {depth} unroll {unroll} \
-         {ahead} {lanes:3} lanes"
-    )
-}
-
-/// Words that are small finite numbers as whole, half and quarter words, whatever they stand for.
-fn random_words(count: usize) -> Vec<u32> {
-    let mut state = 1u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        // The highest bit of each half's exponent is clear, so none is an infinity or NaN, nor very large.
-        state & 0xbfff_bfff
-    };
-    (0..count).map(|_| next()).collect()
 }

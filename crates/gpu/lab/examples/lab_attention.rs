@@ -1,7 +1,7 @@
 //! Microseconds of the attention kernels for the shapes of E2B, on whatever GPU there is.
 //!
 //! ```console
-//! $ cargo run --release -p rullama-gpu --example lab_attention
+//! $ cargo run --release -p rullama-gpu-lab --example lab_attention
 //! ```
 //!
 //! A kernel runs many times in one submission, each run waiting for the one before it, over as many different caches
@@ -12,9 +12,9 @@
 use rullama_gpu::{
     CacheFormat, CacheLayout as _, Gpu, GpuError, GpuOptions,
     attention::{RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid},
-    lab::{Lab, Prepared, Step},
     params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };
+use rullama_gpu_lab::{Lab, Prepared, Step};
 use rullama_graph::{AttendShape, Mask};
 
 /// What norms add to the mean of squares.

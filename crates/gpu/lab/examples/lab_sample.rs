@@ -1,10 +1,11 @@
-//! How long choosing a token takes at the size of Gemma 4's vocabulary: `cargo run --release --example lab_sample`.
+//! How long choosing a token takes at the size of Gemma 4's vocabulary: `cargo run --release -p rullama-gpu-lab --example lab_sample`.
 //!
 //! Logits are normal with a few likely tokens, as those of a model are; flat ones are the worst case of `top_p`.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
-use rullama_gpu::{Gpu, GpuError, GpuOptions, Sampling, lab::SampleLab};
+use rullama_gpu::{Gpu, GpuError, GpuOptions, Sampling};
+use rullama_gpu_lab::SampleLab;
 
 const VOCABULARY: u32 = 262_144;
 const TOKENS: u32 = 200;
