@@ -34,6 +34,17 @@ pub(super) fn available() -> Vec<&'static Kernels> {
     all
 }
 
+/// The group of each lane of byte products, which have four values each.
+static LANE_GROUPS: [i32; 64] = {
+    let mut groups = [0; 64];
+    let mut lane = 0;
+    while lane < 64 {
+        groups[lane] = lane as i32 / 4;
+        lane += 1;
+    }
+    groups
+};
+
 /// AVX2 with fused products and half floats.
 struct Avx2;
 
@@ -74,10 +85,10 @@ impl Instructions for Avx2 {
         // SAFETY: this is called only from functions that are compiled for AVX2 and FMA. Every slice has `steps` times as
         // many elements as one step reads, as was just checked.
         unsafe {
-            let pairs = [0, 2, 4, 6].map(|first| {
-                let second = first + 1;
-                _mm256_setr_epi32(first, first, first, first, second, second, second, second)
-            });
+            let mut pairs = [_mm256_setzero_si256(); 4];
+            for (pair, groups) in pairs.iter_mut().zip(LANE_GROUPS.as_chunks::<8>().0) {
+                *pair = _mm256_loadu_si256(groups.as_ptr().cast());
+            }
             let ones = _mm256_set1_epi16(1);
             let mut sums = [_mm256_setzero_ps(); N];
             for step in 0..steps {
@@ -91,7 +102,7 @@ impl Instructions for Avx2 {
                         sums[n] = _mm256_fnmadd_ps(minimums, own, sums[n]);
                     }
                 }
-                for (part, pair) in pairs.into_iter().enumerate() {
+                for part in 0..4 {
                     let at = STEP * step + 32 * part;
                     let weight = _mm256_loadu_si256(weights.quants.as_ptr().add(at).cast());
                     for n in 0..N {
@@ -105,16 +116,18 @@ impl Instructions for Avx2 {
                             }
                         };
                         let fours = _mm256_cvtepi32_ps(_mm256_madd_epi16(twos, ones));
-                        let scale = _mm256_permutevar8x32_ps(both[n], pair);
+                        let scale = _mm256_permutevar8x32_ps(both[n], pairs[part]);
                         sums[n] = _mm256_fmadd_ps(fours, scale, sums[n]);
                     }
                 }
             }
-            sums.map(|sums| {
-                let four = _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps::<1>(sums));
+            let mut totals = [0.0; N];
+            for n in 0..N {
+                let four = _mm_add_ps(_mm256_castps256_ps128(sums[n]), _mm256_extractf128_ps::<1>(sums[n]));
                 let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-                _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
-            })
+                totals[n] = _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)));
+            }
+            totals
         }
     }
 }
@@ -141,10 +154,10 @@ impl Instructions for Avx512 {
         // SAFETY: this is called only from functions that are compiled for these parts of AVX-512. Every slice has
         // `steps` times as many elements as one step reads, as was just checked.
         unsafe {
-            let quads = [0, 4, 8, 12].map(|first| {
-                let [a, b, c, d] = [first, first + 1, first + 2, first + 3];
-                _mm512_setr_epi32(a, a, a, a, b, b, b, b, c, c, c, c, d, d, d, d)
-            });
+            let mut quads = [_mm512_setzero_si512(); 4];
+            for (quad, groups) in quads.iter_mut().zip(LANE_GROUPS.as_chunks::<16>().0) {
+                *quad = _mm512_loadu_si512(groups.as_ptr().cast());
+            }
             let zero = _mm512_setzero_si512();
             let mut sums = [_mm512_setzero_ps(); N];
             for step in 0..steps {
@@ -158,7 +171,7 @@ impl Instructions for Avx512 {
                         sums[n] = _mm512_fnmadd_ps(minimums, own, sums[n]);
                     }
                 }
-                for (part, quad) in quads.into_iter().enumerate() {
+                for part in 0..4 {
                     let at = STEP * step + 64 * part;
                     let weight = _mm512_loadu_si512(weights.quants.as_ptr().add(at).cast());
                     // The instruction takes unsigned and signed bytes: the sign of a weight moves to the activation.
@@ -170,12 +183,16 @@ impl Instructions for Avx512 {
                             quants = _mm512_mask_sub_epi8(quants, negative, zero, quants);
                         }
                         let fours = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(zero, weight, quants));
-                        let scale = _mm512_permutexvar_ps(quad, both[n]);
+                        let scale = _mm512_permutexvar_ps(quads[part], both[n]);
                         sums[n] = _mm512_fmadd_ps(fours, scale, sums[n]);
                     }
                 }
             }
-            sums.map(|sums| _mm512_reduce_add_ps(sums))
+            let mut totals = [0.0; N];
+            for n in 0..N {
+                totals[n] = _mm512_reduce_add_ps(sums[n]);
+            }
+            totals
         }
     }
 }

@@ -55,38 +55,39 @@ struct Block<'a, const LEN: usize, const GROUPS: usize> {
     minimums: &'a mut [f32; GROUPS],
 }
 
+/// Calls a function with each block and the places of its values.
+///
+/// This is a macro because a function passed as a value is called through a shim, which would keep `#[inline(always)]` and
+/// with it the caller's instructions from reaching it.
+macro_rules! for_each_block {
+    ($blocks:expr, $row:expr, $unpack:path) => {{
+        let quants = $row.quants.as_chunks_mut().0.iter_mut();
+        let scales = $row.scales.as_chunks_mut().0.iter_mut();
+        let minimums = $row.minimums.as_chunks_mut().0.iter_mut();
+        let blocks = $blocks.as_chunks().0.iter();
+        for (((block, quants), scales), minimums) in blocks.zip(quants).zip(scales).zip(minimums) {
+            $unpack(block, Block { quants, scales, minimums });
+        }
+    }};
+}
+
 /// Unpacks one row of whole blocks. The row was prepared for the format.
 #[inline(always)]
 pub(crate) fn unpack(format: Format, blocks: &[u8], row: &mut Unpacked) {
     match format {
-        Format::Q4_0 => each(blocks, row, blocks32::q4_0),
-        Format::Q4_1 => each(blocks, row, blocks32::q4_1),
-        Format::Q5_0 => each(blocks, row, blocks32::q5_0),
-        Format::Q5_1 => each(blocks, row, blocks32::q5_1),
-        Format::Q8_0 => each(blocks, row, blocks32::q8_0),
-        Format::Q2_K => each(blocks, row, k_quants::q2_k),
-        Format::Q3_K => each(blocks, row, k_quants::q3_k),
-        Format::Q4_K => each(blocks, row, k_quants::q4_k),
-        Format::Q5_K => each(blocks, row, k_quants::q5_k),
-        Format::Q6_K => each(blocks, row, k_quants::q6_k),
-        Format::IQ4_NL => each(blocks, row, tables::iq4_nl),
-        Format::IQ4_XS => each(blocks, row, tables::iq4_xs),
+        Format::Q4_0 => for_each_block!(blocks, row, blocks32::q4_0),
+        Format::Q4_1 => for_each_block!(blocks, row, blocks32::q4_1),
+        Format::Q5_0 => for_each_block!(blocks, row, blocks32::q5_0),
+        Format::Q5_1 => for_each_block!(blocks, row, blocks32::q5_1),
+        Format::Q8_0 => for_each_block!(blocks, row, blocks32::q8_0),
+        Format::Q2_K => for_each_block!(blocks, row, k_quants::q2_k),
+        Format::Q3_K => for_each_block!(blocks, row, k_quants::q3_k),
+        Format::Q4_K => for_each_block!(blocks, row, k_quants::q4_k),
+        Format::Q5_K => for_each_block!(blocks, row, k_quants::q5_k),
+        Format::Q6_K => for_each_block!(blocks, row, k_quants::q6_k),
+        Format::IQ4_NL => for_each_block!(blocks, row, tables::iq4_nl),
+        Format::IQ4_XS => for_each_block!(blocks, row, tables::iq4_xs),
         _ => unreachable!("{format} is multiplied as floats"),
-    }
-}
-
-#[inline(always)]
-fn each<const BYTES: usize, const LEN: usize, const GROUPS: usize>(
-    blocks: &[u8],
-    row: &mut Unpacked,
-    unpack: impl Fn(&[u8; BYTES], Block<'_, LEN, GROUPS>),
-) {
-    let quants = row.quants.as_chunks_mut().0.iter_mut();
-    let scales = row.scales.as_chunks_mut().0.iter_mut();
-    let minimums = row.minimums.as_chunks_mut().0.iter_mut();
-    let blocks = blocks.as_chunks().0;
-    for (((block, quants), scales), minimums) in blocks.iter().zip(quants).zip(scales).zip(minimums) {
-        unpack(block, Block { quants, scales, minimums });
     }
 }
 
