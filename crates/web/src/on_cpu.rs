@@ -24,9 +24,9 @@ pub(crate) async fn load(
     tell: &dyn Fn(&str, u64, u64),
 ) -> Result<(Engine, Held), Failure> {
     tell("compile", 0, 2);
-    let bytes = model.source().len();
-    tell("upload", 0, bytes);
     let engine = Engine::load(model, &request.load()?).map_err(|error| thrown.failure(error))?;
+    // Nothing is copied elsewhere. What is read from a server is told as a download.
+    tell("upload", 1, 1);
     Ok((engine, Held))
 }
 

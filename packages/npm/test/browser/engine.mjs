@@ -95,7 +95,58 @@ function golden(title, { model, browsers, quick, ...options }, names) {
   return pageTest({ title, browsers, quick, gpu: [], body: matchesGoldens, prepare });
 }
 
+/** In the page: the same on the CPU, in a worker where it was asked for, then on the page's thread of a browser without WebGPU. */
+async function matchesOnCpu({ Engine, inspect }, { models }, assert) {
+  const load = async (model, options) => {
+    const progress = [];
+    const onProgress = ({ overall }) => progress.push(overall);
+    const engine = await Engine.load(`/models/${model}.gguf`, { kv: "f32", onProgress, ...options });
+    assert.equal(progress, progress.toSorted((a, b) => a - b), "the progress");
+    assert.equal(progress.at(-1), 1, "the progress at the end");
+    assert.equal([engine.info.backend.kind, engine.info.gpu, engine.info.residency], ["cpu", null, "cpu"]);
+    assert.equal(engine.info.context, options.context ?? 4096);
+    assert(engine.info.memory.total > 1e6, JSON.stringify(engine.info.memory));
+    return engine;
+  };
+  for (const { model, prompts } of models) {
+    const engine = await load(model, { backend: "cpu", context: 512 });
+    for (const { name, ids, tokens, margins } of prompts) {
+      const reply = engine.generate(ids, { temperature: 0, maxTokens: tokens.length, ignoreEos: true });
+      const found = (await reply.result()).ids;
+      // Activations of eight bits move logits further than kernels of a GPU do.
+      const near = margins.findIndex((margin) => margin <= 0.3);
+      const sure = near < 0 ? tokens.length : near;
+      assert.equal(found.slice(0, sure), tokens.slice(0, sure), `${model} ${name}:`);
+    }
+    await engine.unload();
+  }
+  const [{ model }] = models;
+  const report = await inspect(`/models/${model}.gguf`, { backend: "cpu" });
+  assert.equal([report.backend.kind, report.residency, report.context], ["cpu", "cpu", 4096]);
+  assert(report.memory.needed > 1e6 && report.memory.available === null, JSON.stringify(report.memory));
+  delete Navigator.prototype.gpu;
+  const engine = await load(model, { worker: false });
+  assert(engine.info.backend.reason.startsWith("WebGPU is not available"), engine.info.backend.reason);
+  const reply = engine.generate("Hello", { temperature: 0, maxTokens: 50, ignoreEos: true });
+  for await (const { ids } of reply) {
+    assert(ids.length > 0, "a delta without tokens");
+    break;
+  }
+  assert.equal((await reply.result()).finishReason, "cancelled");
+  await engine.unload();
+}
+
 export const tests = [
+  pageTest({
+    title: "every family member gives the golden tokens on the CPU, which computes where there is no WebGPU",
+    gpu: [],
+    body: matchesOnCpu,
+    async prepare() {
+      const names = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
+      const short = async (model) => ({ model, prompts: (await goldens(model)).filter(({ name }) => ["chat", "short"].includes(name)) });
+      return { models: await Promise.all(names.map(short)) };
+    },
+  }),
   pageTest({
     title: "an examination of the GPU, without a model",
     browsers: FIREFOX,

@@ -122,7 +122,7 @@ export const tests = [
       await assert.fails(() => load(url, { signal: AbortSignal.abort() }), "cancelled");
       await assert.fails(() => load(url, { wasm: `${origin}/nothing.wasm` }), "internal");
       delete Navigator.prototype.gpu;
-      await assert.fails(() => load(url, { worker: false }), "device.unavailable");
+      await assert.fails(() => load(url, { worker: false, backend: "gpu" }), "device.unavailable");
     },
     expected: /404|503|403/,
     check(_value, requests) {
