@@ -57,9 +57,9 @@ mod generation;
 mod gpu;
 mod options;
 mod prompt_style;
-mod repetition;
 #[cfg(feature = "cpu")]
 mod reference;
+mod repetition;
 mod reply;
 mod sampler;
 mod session;
