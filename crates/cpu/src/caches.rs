@@ -45,7 +45,10 @@ pub(crate) enum Stored<'a> {
     F32(&'a [f32]),
     F16(&'a [u16]),
     /// Rows of whole blocks of signed bytes, and a scale for each block.
-    Q8 { quants: &'a [i8], scales: &'a [f32] },
+    Q8 {
+        quants: &'a [i8],
+        scales: &'a [f32],
+    },
 }
 
 impl Caches {

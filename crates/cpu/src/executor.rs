@@ -56,7 +56,8 @@ impl Executor {
     #[must_use]
     pub fn with_instructions(mut self, name: &str) -> Self {
         let found = Kernels::available().into_iter().find(|kernels| kernels.name == name);
-        self.kernels = found.unwrap_or_else(|| panic!("this machine does not have the instructions `{name}`"));
+        self.kernels =
+            found.unwrap_or_else(|| panic!("this machine does not have the instructions `{name}`"));
         self
     }
 

@@ -56,7 +56,8 @@ pub(crate) fn combine(
     out: &mut [f32],
 ) {
     out.fill(0.0);
-    for ((x, routing), out) in x.chunks(used * width).zip(routing.chunks(2 * used)).zip(out.chunks_mut(width)) {
+    for ((x, routing), out) in x.chunks(used * width).zip(routing.chunks(2 * used)).zip(out.chunks_mut(width))
+    {
         let (experts, weights) = routing.split_at(used);
         for ((answer, &expert), weight) in x.chunks(width).zip(experts).zip(weights) {
             let own = scale.map_or(1.0, |scale| scale[expert as usize]);

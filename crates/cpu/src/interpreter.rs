@@ -13,7 +13,7 @@ use crate::{
     experts::{self, combine, route},
     kernels::Kernels,
     memory::Pool,
-    parallel::{each_row, each_chunk},
+    parallel::{each_chunk, each_row},
     product::{Inputs, Place, StoredRows, multiply, quantises},
     rope::Turns,
     weights::Ready,
@@ -53,7 +53,9 @@ impl<'a> Run<'a> {
     /// The graph's outputs, after all operations.
     pub(crate) fn outputs(&mut self) -> Vec<Output> {
         let outputs = self.graph.outputs().iter();
-        outputs.map(|&(_, value)| Output { values: self.get(value).to_vec(), width: self.width(value) }).collect()
+        outputs
+            .map(|&(_, value)| Output { values: self.get(value).to_vec(), width: self.width(value) })
+            .collect()
     }
 
     /// All buffers, for the next step.
@@ -76,7 +78,12 @@ impl<'a> Run<'a> {
     }
 
     /// Computes one operation.
-    pub(crate) fn compute(&mut self, index: usize, ready: &Ready, caches: &mut Caches) -> Result<(), CpuError> {
+    pub(crate) fn compute(
+        &mut self,
+        index: usize,
+        ready: &Ready,
+        caches: &mut Caches,
+    ) -> Result<(), CpuError> {
         let node = &self.graph.nodes()[index];
         if let Op::Linear { .. } | Op::ExpertLinear { .. } = node.op {
             return self.product(index, ready);
@@ -120,9 +127,11 @@ impl<'a> Run<'a> {
                         let (keys, values, first) = caches.layer(cache);
                         Attended { keys, values, first }
                     }
-                    To::Rows { k, v } => {
-                        Attended { keys: Stored::F32(self.get(k)), values: Stored::F32(self.get(v)), first: 0 }
-                    }
+                    To::Rows { k, v } => Attended {
+                        keys: Stored::F32(self.get(k)),
+                        values: Stored::F32(self.get(v)),
+                        first: 0,
+                    },
                 };
                 attend(kernels, self.get(q), to, &seen, shape, &mut out);
             }
@@ -238,7 +247,12 @@ impl<'a> Run<'a> {
     }
 
     /// Applies the factor of a weight to its products.
-    pub(crate) fn finish_product(&mut self, index: usize, mut out: Vec<f32>, factor: f32) -> Result<(), CpuError> {
+    pub(crate) fn finish_product(
+        &mut self,
+        index: usize,
+        mut out: Vec<f32>,
+        factor: f32,
+    ) -> Result<(), CpuError> {
         if factor != 1.0 {
             out.iter_mut().for_each(|value| *value *= factor);
         }

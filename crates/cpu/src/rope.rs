@@ -26,9 +26,9 @@ impl Turns {
             let (sin, cos) = (position as f64 * frequency).sin_cos();
             (cos as f32, sin as f32)
         };
-        let turns = positions.iter().flat_map(|&position| {
-            frequencies.iter().map(move |&frequency| turn(position, frequency))
-        });
+        let turns = positions
+            .iter()
+            .flat_map(|&position| frequencies.iter().map(move |&frequency| turn(position, frequency)));
         self.all.push(((by, rows), turns.collect()));
     }
 

@@ -182,7 +182,8 @@ impl Weights {
 
     /// What all values of a weight that is not held are multiplied with.
     pub(crate) fn factor(&self, graph: &Graph, info: &WeightInfo) -> f32 {
-        let vector = |scale| self.held.borrow().vectors.get(&graph.weight(scale).tensor).map(|values| values[0]);
+        let vector =
+            |scale| self.held.borrow().vectors.get(&graph.weight(scale).tensor).map(|values| values[0]);
         info.scale.and_then(vector).unwrap_or(1.0)
     }
 

@@ -8,10 +8,6 @@
 mod plain;
 mod portable;
 
-#[cfg(target_arch = "aarch64")]
-mod neon;
-#[cfg(all(target_family = "wasm", target_feature = "simd128"))]
-mod simd128;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -136,10 +132,6 @@ impl Kernels {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
         all.extend(x86::available());
-        #[cfg(target_arch = "aarch64")]
-        all.push(&neon::KERNELS);
-        #[cfg(all(target_family = "wasm", target_feature = "simd128"))]
-        all.push(&simd128::KERNELS);
         all.push(Self::portable());
         all
     }

@@ -1,14 +1,14 @@
 //! Kernels for x86-64 processors with AVX2, and for those with the byte products of AVX-512 VNNI.
 
-#![expect(unsafe_code, reason = "intrinsics are unsafe to call outside of functions with their target features")]
+#![expect(
+    unsafe_code,
+    reason = "intrinsics are unsafe to call outside of functions with their target features"
+)]
 
 use std::arch::x86_64::*;
 
 use super::{Instructions, Kernels, table};
-use crate::{
-    activations::QuantRow,
-    unpack::Unpacked,
-};
+use crate::{activations::QuantRow, unpack::Unpacked};
 
 static AVX2: Kernels = table!("avx2", Avx2, ["avx2,fma,f16c"]);
 static AVX512: Kernels =
@@ -111,9 +111,10 @@ impl Instructions for Avx2 {
                         // Two products of at most 128 · 127 do not overflow 16 bits.
                         let twos = match SIGNED {
                             false => _mm256_maddubs_epi16(weight, quants),
-                            true => {
-                                _mm256_maddubs_epi16(_mm256_abs_epi8(weight), _mm256_sign_epi8(quants, weight))
-                            }
+                            true => _mm256_maddubs_epi16(
+                                _mm256_abs_epi8(weight),
+                                _mm256_sign_epi8(quants, weight),
+                            ),
                         };
                         let fours = _mm256_cvtepi32_ps(_mm256_madd_epi16(twos, ones));
                         let scale = _mm256_permutevar8x32_ps(both[n], pairs[part]);

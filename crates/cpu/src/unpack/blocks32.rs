@@ -40,17 +40,22 @@ pub(super) fn q8_0(block: &[u8; 34], out: Block32<'_>) {
 
 /// Low nibbles are the first 16 values, high nibbles the last 16.
 #[inline(always)]
-pub(super) fn nibbles(packed: &[u8; 16], quants: &mut [u8; 32]) {
-    let (low, high) = quants.split_at_mut(16);
-    for ((low, high), packed) in low.iter_mut().zip(high).zip(packed) {
-        (*low, *high) = (packed & 15, packed >> 4);
+fn nibbles(packed: &[u8; 16], quants: &mut [u8; 32]) {
+    // A copy tells the optimiser that writing the quants leaves the packed ones alone.
+    let packed = *packed;
+    let mut values = [0; 32];
+    for i in 0..16 {
+        (values[i], values[16 + i]) = (packed[i] & 15, packed[i] >> 4);
     }
+    *quants = values;
 }
 
 /// Adds bit `i` of the mask to value `i`, as its fifth bit.
 #[inline(always)]
 fn fifth_bits(mask: [u8; 4], quants: &mut [u8; 32]) {
-    for (i, quant) in quants.iter_mut().enumerate() {
-        *quant |= if mask[i / 8] & (1 << (i % 8)) != 0 { 16 } else { 0 };
+    let mut values = *quants;
+    for i in 0..32 {
+        values[i] |= if mask[i / 8] & (1 << (i % 8)) != 0 { 16 } else { 0 };
     }
+    *quants = values;
 }

@@ -1,4 +1,6 @@
 //! Blocks of 256 values in sub-blocks with scales of their own. The layouts are those of `rullama_gguf::format`.
+//!
+//! Loops read and write copies of a block's fields: these tell the optimiser that results are not stored where inputs are.
 
 use super::{Block, field, half};
 
@@ -8,9 +10,10 @@ type Block256<'a> = Block<'a, 256, 16>;
 #[inline(always)]
 pub(super) fn q2_k(block: &[u8; 84], out: Block256<'_>) {
     let (d, dmin) = (half(block, 80), half(block, 82));
-    for (group, &packed) in field::<16>(block, 0).iter().enumerate() {
-        out.scales[group] = d * f32::from(packed & 15);
-        out.minimums[group] = dmin * f32::from(packed >> 4);
+    let packed: [u8; 16] = *field(block, 0);
+    for group in 0..16 {
+        out.scales[group] = d * f32::from(packed[group] & 15);
+        out.minimums[group] = dmin * f32::from(packed[group] >> 4);
     }
     two_bits(field(block, 16), out.quants);
 }
@@ -18,7 +21,7 @@ pub(super) fn q2_k(block: &[u8; 84], out: Block256<'_>) {
 /// Three bits; 16 six-bit scales.
 #[inline(always)]
 pub(super) fn q3_k(block: &[u8; 110], out: Block256<'_>) {
-    let packed: &[u8; 12] = field(block, 96);
+    let packed: [u8; 12] = *field(block, 96);
     let d = half(block, 108);
     for group in 0..16 {
         let nibble = (packed[group % 8] >> (4 * (group / 8))) & 15;
@@ -27,12 +30,7 @@ pub(super) fn q3_k(block: &[u8; 110], out: Block256<'_>) {
         (out.scales[group], out.minimums[group]) = (scale, 4.0 * scale);
     }
     two_bits(field(block, 32), out.quants);
-    let third: &[u8; 32] = field(block, 0);
-    for (run, quants) in out.quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        for (quant, bits) in quants.iter_mut().zip(third) {
-            *quant |= ((bits >> run) & 1) << 2;
-        }
-    }
+    add_bits(*field(block, 0), 2, out.quants);
 }
 
 /// Four bits; eight pairs of six-bit scale and minimum.
@@ -47,37 +45,48 @@ pub(super) fn q4_k(block: &[u8; 144], out: Block256<'_>) {
 pub(super) fn q5_k(block: &[u8; 176], out: Block256<'_>) {
     scales_and_minimums(block, out.scales, out.minimums);
     nibbles(field(block, 48), out.quants);
-    let fifth: &[u8; 32] = field(block, 16);
-    for (run, quants) in out.quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        for (quant, bits) in quants.iter_mut().zip(fifth) {
-            *quant |= ((bits >> run) & 1) << 4;
-        }
-    }
+    add_bits(*field(block, 16), 4, out.quants);
 }
 
 /// Six bits; 16 signed scales.
 #[inline(always)]
 pub(super) fn q6_k(block: &[u8; 210], out: Block256<'_>) {
     let d = half(block, 208);
-    for (group, &scale) in field::<16>(block, 192).iter().enumerate() {
-        let scale = d * f32::from(scale as i8);
-        (out.scales[group], out.minimums[group]) = (scale, 32.0 * scale);
+    let packed: [u8; 16] = *field(block, 192);
+    let mut scales = [0.0; 16];
+    for group in 0..16 {
+        scales[group] = d * f32::from(packed[group] as i8);
+    }
+    *out.scales = scales;
+    for group in 0..16 {
+        out.minimums[group] = 32.0 * scales[group];
     }
     // Each half of the block is four runs of 32: runs 0 and 1 in the low nibbles of the half's two stretches of 32 bytes,
     // runs 2 and 3 in their high nibbles; all four share one stretch of high bit pairs.
     for (half, quants) in out.quants.as_chunks_mut::<128>().0.iter_mut().enumerate() {
-        let low: &[u8; 64] = field(block, 64 * half);
-        let high: &[u8; 32] = field(block, 128 + 32 * half);
-        let (first, second) = quants.split_at_mut(64);
-        for i in 0..64 {
-            (first[i], second[i]) = (low[i] & 15, low[i] >> 4);
-        }
+        let first: [u8; 32] = *field(block, 64 * half);
+        let second: [u8; 32] = *field(block, 64 * half + 32);
+        let high: [u8; 32] = *field(block, 128 + 32 * half);
+        let mut runs = [[0; 32]; 4];
         for i in 0..32 {
-            first[i] |= (high[i] & 3) << 4;
-            first[32 + i] |= ((high[i] >> 2) & 3) << 4;
-            second[i] |= ((high[i] >> 4) & 3) << 4;
-            second[32 + i] |= (high[i] >> 6) << 4;
+            runs[0][i] = (first[i] & 15) | ((high[i] & 3) << 4);
+            runs[1][i] = (second[i] & 15) | ((high[i] & 12) << 2);
+            runs[2][i] = (first[i] >> 4) | (high[i] & 48);
+            runs[3][i] = (second[i] >> 4) | ((high[i] >> 2) & 48);
         }
+        quants.copy_from_slice(runs.as_flattened());
+    }
+}
+
+/// Adds bit `run` of each byte to the values of that run of 32, as their bit `to`.
+#[inline(always)]
+fn add_bits(bits: [u8; 32], to: u32, quants: &mut [u8; 256]) {
+    for (run, quants) in quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+        let mut sums = *quants;
+        for i in 0..32 {
+            sums[i] |= ((bits[i] >> run) & 1) << to;
+        }
+        *quants = sums;
     }
 }
 
@@ -85,10 +94,12 @@ pub(super) fn q6_k(block: &[u8; 210], out: Block256<'_>) {
 #[inline(always)]
 fn nibbles(packed: &[u8; 128], quants: &mut [u8; 256]) {
     for (packed, quants) in packed.as_chunks::<32>().0.iter().zip(quants.as_chunks_mut::<64>().0) {
-        let (low, high) = quants.split_at_mut(32);
-        for ((low, high), packed) in low.iter_mut().zip(high).zip(packed) {
-            (*low, *high) = (packed & 15, packed >> 4);
+        let packed: [u8; 32] = *packed;
+        let mut runs = [[0; 32]; 2];
+        for i in 0..32 {
+            (runs[0][i], runs[1][i]) = (packed[i] & 15, packed[i] >> 4);
         }
+        quants.copy_from_slice(runs.as_flattened());
     }
 }
 
@@ -96,10 +107,13 @@ fn nibbles(packed: &[u8; 128], quants: &mut [u8; 256]) {
 #[inline(always)]
 fn two_bits(packed: &[u8; 64], quants: &mut [u8; 256]) {
     for (packed, quants) in packed.as_chunks::<32>().0.iter().zip(quants.as_chunks_mut::<128>().0) {
+        let packed: [u8; 32] = *packed;
         for (run, quants) in quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-            for (quant, packed) in quants.iter_mut().zip(packed) {
-                *quant = (packed >> (2 * run)) & 3;
+            let mut values = [0; 32];
+            for i in 0..32 {
+                values[i] = (packed[i] >> (2 * run)) & 3;
             }
+            *quants = values;
         }
     }
 }
@@ -117,13 +131,18 @@ fn scales_and_minimums(block: &[u8], scales: &mut [f32; 16], minimums: &mut [f32
     // Four six-bit numbers at a time, one in each byte of a word.
     let scale_words = [first & 0x3f3f_3f3f, (rest & 0x0f0f_0f0f) | ((first >> 2) & 0x3030_3030)];
     let minimum_words = [second & 0x3f3f_3f3f, ((rest >> 4) & 0x0f0f_0f0f) | ((second >> 2) & 0x3030_3030)];
-    for half in 0..2 {
-        let (s, m) = (scale_words[half].to_le_bytes(), minimum_words[half].to_le_bytes());
-        for i in 0..4 {
-            let at = 8 * half + 2 * i;
-            let (scale, minimum) = (d * f32::from(s[i]), dmin * f32::from(m[i]));
-            (scales[at], scales[at + 1]) = (scale, scale);
-            (minimums[at], minimums[at + 1]) = (minimum, minimum);
-        }
+    let bytes = |[low, high]: [u32; 2]| (u64::from(low) | (u64::from(high) << 32)).to_le_bytes();
+    *scales = twice(d, bytes(scale_words));
+    *minimums = twice(dmin, bytes(minimum_words));
+}
+
+/// Each factor times `by`, twice: a sub-block has two groups.
+#[inline(always)]
+fn twice(by: f32, factors: [u8; 8]) -> [f32; 16] {
+    let mut out = [0.0; 16];
+    for i in 0..8 {
+        let value = by * f32::from(factors[i]);
+        (out[2 * i], out[2 * i + 1]) = (value, value);
     }
+    out
 }

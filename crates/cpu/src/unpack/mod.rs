@@ -26,10 +26,7 @@ pub(crate) struct Unpacked {
 /// Whether products with this format use activations of eight bits.
 pub(crate) fn is_integer(format: Format) -> bool {
     use Format::*;
-    matches!(
-        format,
-        Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Q2_K | Q3_K | Q4_K | Q5_K | Q6_K | IQ4_NL | IQ4_XS
-    )
+    matches!(format, Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Q2_K | Q3_K | Q4_K | Q5_K | Q6_K | IQ4_NL | IQ4_XS)
 }
 
 impl Unpacked {
