@@ -28,7 +28,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     let tail = tail * rest + 8.333_452e-3;
     let tail = tail * rest + 4.166_579_6e-2;
     let tail = tail * rest + 1.666_666_5e-1;
-    let tail = tail * rest + 5.000_000_1e-1;
+    let tail = tail * rest + 0.5;
     let value = 1.0 + rest + rest * rest * tail;
     value * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }

@@ -27,6 +27,11 @@
 //! # }).unwrap();
 //! ```
 
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops over the lanes of several arrays are vectorised, and read best with an index"
+)]
+
 mod activations;
 mod attend;
 mod caches;

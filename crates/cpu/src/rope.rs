@@ -7,8 +7,14 @@ use crate::parallel;
 /// The cosine and sine of each pair of columns, for each row.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    all: Vec<((Rope, Rows), Vec<(f32, f32)>)>,
+    all: Vec<(Kind, Vec<Turn>)>,
 }
+
+/// Layers that turn alike, and which rows they turn.
+type Kind = (Rope, Rows);
+
+/// A cosine and a sine.
+type Turn = (f32, f32);
 
 impl Turns {
     /// Computes the angles of rows at `positions`, unless they are known.

@@ -44,7 +44,7 @@
 //!
 //! # Features
 //!
-//! `cpu`, on by default, is the CPU reference as a backend: exact and slow. `gpu` adds `Engine::load_on`.
+//! `cpu`, on by default, adds `Engine::load`, and `Engine::load_reference`, which is exact and slow. `gpu` adds `Engine::load_on`.
 
 mod backend;
 #[cfg(feature = "cpu")]

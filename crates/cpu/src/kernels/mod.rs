@@ -34,6 +34,10 @@ trait Instructions {
 }
 
 /// The inner loops for one set of instructions.
+#[expect(
+    clippy::type_complexity,
+    reason = "a name for each type of function would say less than its parameters"
+)]
 pub(crate) struct Kernels {
     /// What the set is called.
     pub(crate) name: &'static str,

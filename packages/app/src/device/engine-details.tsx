@@ -7,14 +7,18 @@ import { FactsList } from "../ui/facts";
 
 export function EngineDetails({ engine }: { engine: Engine }) {
   const { info } = engine;
-  const { gpu, memory, fallbacks, warnings, conversions } = info;
+  const { backend, gpu, memory, fallbacks, warnings, conversions } = info;
   const sound = fallbacks.length === 0;
   return (
     <div class="card">
       <h2>{info.name}</h2>
-      <p class={sound ? "verdict good" : "verdict fair"}>
-        {sound ? "The self-test passed: this GPU computes correct results." : "The self-test found wrong results. rullama works around them:"}
-      </p>
+      {gpu ? (
+        <p class={sound ? "verdict good" : "verdict fair"}>
+          {sound ? "The self-test passed: this GPU computes correct results." : "The self-test found wrong results. rullama works around them:"}
+        </p>
+      ) : (
+        <p class="verdict fair">{["The CPU computes.", backend.reason].filter(Boolean).join(" ")}</p>
+      )}
       {!sound && <TextList texts={fallbacks} />}
       {warnings.length > 0 && (
         <>
@@ -25,7 +29,7 @@ export function EngineDetails({ engine }: { engine: Engine }) {
       <FactsList
         rows={[
           ["Context", `${count(info.context)} of ${count(info.trainedContext)} tokens`],
-          ["GPU memory", bytes(memory.total)],
+          [gpu ? "GPU memory" : "Memory", bytes(memory.total)],
         ]}
       />
       <details class="technical">
@@ -37,12 +41,12 @@ export function EngineDetails({ engine }: { engine: Engine }) {
             ["Layers", String(info.layers)],
             ["Vocabulary", count(info.vocabulary)],
             ["File size", bytes(info.bytes)],
-            ["GPU memory", `weights ${bytes(memory.weights)}, KV cache ${bytes(memory.caches)}, scratch ${bytes(memory.scratch)}, staging ${bytes(memory.staging)}`],
-            ["Subgroups", subgroups(gpu.subgroups)],
-            ["Half precision (f16)", gpu.halfPrecision ? "used" : "not used"],
+            [gpu ? "GPU memory" : "Memory", `weights ${bytes(memory.weights)}, KV cache ${bytes(memory.caches)}, scratch ${bytes(memory.scratch)}, staging ${bytes(memory.staging)}`],
+            ["Subgroups", gpu ? subgroups(gpu.subgroups) : undefined],
+            ["Half precision (f16)", gpu ? (gpu.halfPrecision ? "used" : "not used") : undefined],
           ]}
         />
-        <Kernels engine={engine} />
+        {gpu && <Kernels engine={engine} />}
         {conversions.length > 0 && (
           <details>
             <summary>{`${count(conversions.length)} tensors were converted while loading`}</summary>
