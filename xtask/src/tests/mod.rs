@@ -17,7 +17,7 @@ use crate::{
 const LIBRARIES: [&str; 6] =
     ["rullama-gguf", "rullama-tokenizer", "rullama-chat", "rullama-graph", "rullama-gemma", "rullama-engine"];
 
-/// A browser has a GPU, and no use for the CPU reference, which is the engine's default.
+/// What computes on the GPU in a browser. The wasm file for the CPU is a build of its own.
 const BROWSER: [&str; 7] = [
     "--package",
     "rullama-gpu",
@@ -111,7 +111,8 @@ fn wasm(tally: &mut Tally) {
     let node = "node --no-warnings --no-incremental-marking --single-threaded";
     let runner = format!("{node} {}", root().join("xtask/wasi.mjs").display());
     let tests = ["cargo", "test", "--target", WASI, "--no-fail-fast", "--lib", "--tests"];
-    let words = [&tests[..], &packages(), &["--package", "rullama-reference"]].concat();
+    let words =
+        [&tests[..], &packages(), &["--package", "rullama-cpu", "--package", "rullama-reference"]].concat();
     tally.check_with("tests on wasm", &words, &[("CARGO_TARGET_WASM32_WASIP1_RUNNER", &runner)]);
 }
 
