@@ -8,6 +8,8 @@
 mod plain;
 mod portable;
 
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -86,7 +88,7 @@ macro_rules! entry {
 
 /// A table of kernels for one set of instructions.
 macro_rules! table {
-    ($label:literal, $set:ty, [$($feature:literal)?]) => {{
+    ($label:expr, $set:ty, [$($feature:literal)?]) => {{
         use rullama_gguf::Format;
         use $crate::{activations::{QuantRow, quantise}, kernels::{Kernels, entry, plain}, unpack::{Unpacked, unpack}};
         Kernels {
@@ -136,6 +138,8 @@ impl Kernels {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
         all.extend(x86::available());
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        all.push(&simd128::KERNELS);
         all.push(Self::portable());
         all
     }
