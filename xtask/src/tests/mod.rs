@@ -25,8 +25,12 @@ const BROWSER: [&str; 7] = [
     "rullama-web",
     "--no-default-features",
     "--features",
-    "rullama-gguf/http,rullama-gguf/ollama,rullama-engine/gpu",
+    "rullama-gguf/http,rullama-gguf/ollama,rullama-engine/gpu,rullama-web/gpu",
 ];
+
+/// What computes on the CPU in a browser.
+const BROWSER_CPU: [&str; 5] =
+    ["--package", "rullama-web", "--no-default-features", "--features", "rullama-web/cpu"];
 
 const LINTS: [&str; 4] = ["cargo", "clippy", "--workspace", "--all-targets"];
 
@@ -51,6 +55,7 @@ pub(crate) fn run() -> bool {
     tally.check("lints", &[&LINTS[..], &DENY].concat());
     let clippy = ["cargo", "clippy", "--target", WASM];
     tally.check("lints for wasm", &[&clippy[..], &packages(), &BROWSER, &DENY].concat());
+    tally.check("lints for wasm on the CPU", &[&clippy[..], &BROWSER_CPU, &DENY].concat());
     tally.step("dependencies", audit::run);
     native(&mut tally);
     tally.check("documentation tests", &["cargo", "test", "--workspace", "--doc"]);

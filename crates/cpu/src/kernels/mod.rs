@@ -133,11 +133,11 @@ impl Kernels {
 
     /// All that this machine can run, the fastest first.
     pub(crate) fn available() -> Vec<&'static Self> {
-        let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
-        all.extend(x86::available());
-        all.push(Self::portable());
-        all
+        let more = x86::available();
+        #[cfg(not(target_arch = "x86_64"))]
+        let more = [];
+        more.into_iter().chain([Self::portable()]).collect()
     }
 }
 
