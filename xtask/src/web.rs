@@ -27,8 +27,8 @@ const BUILDS: [Build; 2] = [
     Build {
         name: "rullama-cpu",
         features: &["--no-default-features", "--features", "cpu"],
-        // Every browser of the last years has it.
-        flags: &[],
+        // Every browser of the last years has these vectors.
+        flags: &["-Ctarget-feature=+simd128"],
         folder: "web-cpu",
         most_bytes: 800_000,
     },

@@ -21,7 +21,7 @@ fn main() {
         of_kind.peek().is_none() || of_kind.any(|word| word == name)
     };
     let formats: Vec<&Format> =
-        Format::ALL.iter().filter(|format| format.row_bytes(WIDTH.into()).is_ok()).collect();
+        Format::ALL.iter().filter(|format| format.row_bytes(WIDTH.into()).is_some()).collect();
     let names: Vec<String> = formats.iter().map(|format| format.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     println!("{:8} {:12} {:>5} {:>12} {:>8}", "format", "instructions", "rows", "products/ns", "GB/s");

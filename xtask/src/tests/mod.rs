@@ -25,8 +25,12 @@ const BROWSER: [&str; 7] = [
     "rullama-web",
     "--no-default-features",
     "--features",
-    "rullama-gguf/http,rullama-gguf/ollama,rullama-engine/gpu",
+    "rullama-gguf/http,rullama-gguf/ollama,rullama-engine/gpu,rullama-web/gpu",
 ];
+
+/// What computes on the CPU in a browser.
+const BROWSER_CPU: [&str; 5] =
+    ["--package", "rullama-web", "--no-default-features", "--features", "rullama-web/cpu"];
 
 const LINTS: [&str; 4] = ["cargo", "clippy", "--workspace", "--all-targets"];
 
@@ -51,6 +55,7 @@ pub(crate) fn run() -> bool {
     tally.check("lints", &[&LINTS[..], &DENY].concat());
     let clippy = ["cargo", "clippy", "--target", WASM];
     tally.check("lints for wasm", &[&clippy[..], &packages(), &BROWSER, &DENY].concat());
+    tally.check("lints for wasm on the CPU", &[&clippy[..], &BROWSER_CPU, &DENY].concat());
     tally.step("dependencies", audit::run);
     native(&mut tally);
     tally.check("documentation tests", &["cargo", "test", "--workspace", "--doc"]);
@@ -113,7 +118,12 @@ fn wasm(tally: &mut Tally) {
     let tests = ["cargo", "test", "--target", WASI, "--no-fail-fast", "--lib", "--tests"];
     let words =
         [&tests[..], &packages(), &["--package", "rullama-cpu", "--package", "rullama-reference"]].concat();
-    tally.check_with("tests on wasm", &words, &[("CARGO_TARGET_WASM32_WASIP1_RUNNER", &runner)]);
+    let settings = [
+        ("CARGO_TARGET_WASM32_WASIP1_RUNNER", runner.as_str()),
+        // As the file for the CPU is built.
+        ("CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS", "-Ctarget-feature=+simd128"),
+    ];
+    tally.check_with("tests on wasm", &words, &settings);
 }
 
 /// The package as it is published and the app as it is served, without a browser and in those that people use.

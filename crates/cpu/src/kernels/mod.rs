@@ -135,18 +135,38 @@ impl Kernels {
 
     /// All that this machine can run, the fastest first.
     pub(crate) fn available() -> Vec<&'static Self> {
-        let mut all = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        all.extend(x86::available());
-        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        all.push(&simd128::KERNELS);
-        all.push(Self::portable());
-        all
+        let special: Vec<&'static Self> = cfg_select! {
+            target_arch = "x86_64" => x86::available(),
+            all(target_arch = "wasm32", target_feature = "simd128") => vec![&simd128::KERNELS],
+            _ => Vec::new(),
+        };
+        special.into_iter().chain([Self::portable()]).collect()
     }
 }
 
 impl std::fmt::Debug for Kernels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Kernels").field(&self.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_set_of_instructions_widens_every_half_exactly() {
+        let halves: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
+        let expected: Vec<u32> =
+            (0..=u16::MAX).map(|half| crate::float::half_to_f32(half).to_bits()).collect();
+        let mut found = vec![0.0; expected.len()];
+        for kernels in Kernels::available() {
+            (kernels.decode_halves)(&halves, &mut found);
+            // Processors may set the bit that says that a NaN was looked at.
+            let differs = |(found, &expected): (&f32, &u32)| {
+                found.to_bits() != expected && !(found.is_nan() && f32::from_bits(expected).is_nan())
+            };
+            assert!(!found.iter().zip(&expected).any(differs), "{}", kernels.name);
+        }
     }
 }

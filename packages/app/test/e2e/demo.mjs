@@ -69,8 +69,8 @@ export async function firstStart(checks, browser, origin, { brief }) {
     await eventually(async () => {
       const row = await page.locator('[aria-label="Demo model"] li').innerText();
       assert(row.includes(TITLE) && row.includes("In use"), row);
+      assert(await page.locator('[aria-label="Delete Demo model"]').isVisible(), "it cannot be deleted");
     });
-    assert(await page.locator('[aria-label="Delete Demo model"]').isVisible(), "it cannot be deleted");
     const { models } = await page.evaluate(async () => (await fetch("api/models")).json());
     assert(models.some(({ name }) => name === "demo.gguf"), "the server has none that could show twice");
     const others = await page.locator('[aria-label="Models on this server"]').innerText();
