@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, rc::Rc};
 
-use crate::{EngineError, Sampler};
+use crate::{EngineError, Sampler, StepRows};
 
 /// The result of work in progress. It is not `Send`, because a browser's promises are not.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + 'a>>;
@@ -56,8 +56,8 @@ impl Logits {
 /// What a backend needs to choose the tokens of a reply by itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Choosing<'a> {
-    /// The last tokens of the prompt, which the state reads first: at least one, at most one step.
-    pub unread: &'a [u32],
+    /// The last rows of the prompt, which the state reads first: at least one, at most one step.
+    pub unread: StepRows<'a>,
     /// The whole prompt and the tokens generated after it, `unread` included. Penalties look back on them.
     pub tokens: &'a [u32],
     /// The sampler that would choose the tokens on the CPU. The backend starts with its random numbers.
@@ -92,9 +92,9 @@ pub trait State {
     /// Calls `watcher` with the progress of each step, on backends whose steps take long.
     fn watch(&mut self, watcher: Watcher);
 
-    /// Reads `ids`, at most [`rows_at_once`](Backend::rows_at_once) of them, and gives the logits asked for. If the
+    /// Reads `rows`, at most [`rows_at_once`](Backend::rows_at_once) of them, and gives the logits asked for. If the
     /// step fails or is dropped, the state has read none of them.
-    fn step<'a>(&'a mut self, ids: &'a [u32], logits: LogitRows) -> Pending<'a, Logits>;
+    fn step<'a>(&'a mut self, rows: StepRows<'a>, logits: LogitRows) -> Pending<'a, Logits>;
 
     /// Reads the end of a prompt and starts to choose tokens, and gives `true`; or gives `false` and reads nothing, if
     /// this state cannot choose tokens by itself with these options.

@@ -2,12 +2,15 @@
 
 use std::rc::Rc;
 
-use rullama_cpu::{Caches, CpuError, Executor, Step};
+use rullama_cpu::{Caches, CpuError, Executor, Row, Step};
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_graph::Graph;
 
-use crate::{Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, Watcher};
+use crate::{
+    Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow, StepRows,
+    Watcher,
+};
 
 /// The most rows of a step. Larger steps unpack the weights less often; smaller ones need less memory, and less of a prompt
 /// is read again after it was cancelled.
@@ -71,23 +74,32 @@ impl State for CpuState {
         self.watcher = Some(watcher);
     }
 
-    fn step<'a>(&'a mut self, ids: &'a [u32], rows: LogitRows) -> Pending<'a, Logits> {
+    fn step<'a>(&'a mut self, rows: StepRows<'a>, logits: LogitRows) -> Pending<'a, Logits> {
         Box::pin(async move {
             let Shared { executor, last, all } = &*self.shared;
-            let graph = if rows == LogitRows::All { all } else { last };
+            let graph = if logits == LogitRows::All { all } else { last };
             let watcher = self.watcher.clone();
             let mut progress = |done, all| {
                 if let Some(watcher) = &watcher {
-                    watcher(StepProgress { rows: ids.len(), done, all });
+                    watcher(StepProgress { rows: rows.len(), done, all });
                 }
             };
-            let step = Step::tokens(ids);
+            let step = step(rows);
             let outputs = executor.run(graph, &mut self.caches, &step, &mut progress).await;
-            let logits = outputs.map_err(failed)?.swap_remove(0);
-            let values = if rows == LogitRows::None { Vec::new() } else { logits.values };
-            Ok(Logits { values, vocabulary: logits.width })
+            let output = outputs.map_err(failed)?.swap_remove(0);
+            let values = if logits == LogitRows::None { Vec::new() } else { output.values };
+            Ok(Logits { values, vocabulary: output.width })
         })
     }
+}
+
+/// Rows as the CPU takes them.
+fn step(rows: StepRows<'_>) -> Step<'_> {
+    let row = |row| match row {
+        StepRow::Token(id) => Row::Token(id),
+        StepRow::Soft(values) => Row::Soft(values),
+    };
+    Step { rows: rows.iter().map(row).collect(), spans: rows.joined().collect(), inputs: Vec::new() }
 }
 
 fn failed(error: CpuError) -> EngineError {

@@ -82,6 +82,24 @@ pub enum EngineError {
         most: u32,
     },
 
+    /// The rows of a picture or sound do not lie inside the prompt, or overlap others.
+    #[error("{rows} rows of an image or of audio cannot be at position {at} of the prompt")]
+    MediaPlace {
+        /// The position of the first.
+        at: usize,
+        /// Their number.
+        rows: usize,
+    },
+
+    /// A picture has more rows, which have to be read together, than a step of this backend.
+    #[error("an image of {rows} rows is too large: at most {most} rows can be read together")]
+    MediaTooLarge {
+        /// Its rows.
+        rows: usize,
+        /// The most rows of a step.
+        most: usize,
+    },
+
     /// The prompt holds pictures or sounds, which the engine cannot read yet.
     #[error("message {message} has images or audio, and rullama reads only text so far")]
     Media {
@@ -106,6 +124,8 @@ impl EngineError {
             Self::EmptyPrompt => "input.empty",
             Self::ContextOverflow { .. } => "context.overflow",
             Self::ContextTooLarge { .. } => "context.too_large",
+            Self::MediaPlace { .. } => "input.media_place",
+            Self::MediaTooLarge { .. } => "input.media_too_large",
             Self::Media { .. } => "input.media",
         }
     }

@@ -2,7 +2,9 @@
 
 use rullama_tokenizer::SpecialOutput;
 
-use crate::{EngineError, GenerateOptions, Sampled, Session, text::TextStream, tokens::TokenStream};
+use crate::{
+    EngineError, GenerateOptions, PromptRows, Sampled, Session, text::TextStream, tokens::TokenStream,
+};
 
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,7 +65,7 @@ pub struct Generation<'s> {
 impl<'s> Generation<'s> {
     pub(crate) fn new(
         session: &'s mut Session,
-        prompt: Vec<u32>,
+        prompt: PromptRows,
         setup: GenerationSetup<'_>,
     ) -> Result<Self, EngineError> {
         let GenerationSetup { options, special, guarded } = setup;

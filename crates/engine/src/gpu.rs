@@ -9,10 +9,13 @@ use std::{cell::RefCell, rc::Rc};
 use futures_util::lock::Mutex;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
-use rullama_gpu::{Gpu, GpuError, GpuModel, GpuState, GpuWeights, ModelOptions};
+use rullama_gpu::{Gpu, GpuError, GpuModel, GpuState, GpuWeights, ModelOptions, RowInput, StepInput};
 use rullama_graph::Graph;
 
-use crate::{Backend, Choosing, EngineError, LoadOptions, LogitRows, Logits, Pending, State, Watcher};
+use crate::{
+    Backend, Choosing, EngineError, LoadOptions, LogitRows, Logits, Pending, State, StepRow, StepRows,
+    Watcher,
+};
 
 /// What a load puts on the GPU, and how.
 pub(crate) fn wanted(
@@ -124,7 +127,7 @@ impl State for GpuBackendState {
             let Choosing { unread, tokens, sampler, most } = choosing;
             let sampling = sampler.on_device(self.state.context());
             let Some(sampling) = sampling.filter(|_| self.model.can_choose()) else { return Ok(false) };
-            self.state.begin(unread, &sampling, tokens, most).await.map_err(failed)?;
+            self.state.begin(input(unread), &sampling, tokens, most).await.map_err(failed)?;
             Ok(true)
         })
     }
@@ -137,11 +140,11 @@ impl State for GpuBackendState {
         Box::pin(async { self.state.next_token().await.map_err(failed) })
     }
 
-    fn step<'a>(&'a mut self, ids: &'a [u32], logits: LogitRows) -> Pending<'a, Logits> {
+    fn step<'a>(&'a mut self, rows: StepRows<'a>, logits: LogitRows) -> Pending<'a, Logits> {
         Box::pin(async move {
             let values = match logits {
-                LogitRows::None => self.state.read(ids).await.map(|()| Vec::new()),
-                LogitRows::Last | LogitRows::All => self.state.step(ids).await,
+                LogitRows::None => self.state.read(input(rows)).await.map(|()| Vec::new()),
+                LogitRows::Last | LogitRows::All => self.state.step(input(rows)).await,
             };
             Ok(Logits { values: values.map_err(failed)?, vocabulary: self.state.vocabulary() })
         })
@@ -155,6 +158,15 @@ impl State for GpuBackendState {
             Ok(true)
         })
     }
+}
+
+/// Rows as the GPU takes them.
+fn input(rows: StepRows<'_>) -> StepInput<'_> {
+    let row = |row| match row {
+        StepRow::Token(id) => RowInput::Token(id),
+        StepRow::Soft(values) => RowInput::Soft(values),
+    };
+    StepInput { rows: rows.iter().map(row).collect(), spans: rows.joined().collect() }
 }
 
 pub(crate) fn failed(error: GpuError) -> EngineError {

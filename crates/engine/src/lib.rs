@@ -61,6 +61,7 @@ mod prompt_style;
 mod reference;
 mod repetition;
 mod reply;
+mod rows;
 mod sampler;
 mod session;
 mod steps;
@@ -79,6 +80,7 @@ pub use options::{GenerateOptions, OptionError, OptionRange, OptionWarning, Samp
 pub use prompt_style::prompt_style;
 pub use repetition::RepetitionGuard;
 pub use reply::Reply;
+pub use rows::{MediaRows, MediaSpan, PromptRows, StepRow, StepRows};
 pub use rullama_graph::CacheFormat;
 pub use sampler::{SampleError, Sampled, Sampler, TokenLogprob};
 pub use session::{ChatOptions, Session};

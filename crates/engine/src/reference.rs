@@ -5,9 +5,12 @@ use std::rc::Rc;
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
 use rullama_graph::Graph;
-use rullama_reference::{Caches, ReferenceError, Step, Watch, Weights, run};
+use rullama_reference::{Caches, ReferenceError, Row, Sequence, Step, Watch, Weights, run};
 
-use crate::{Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, Watcher};
+use crate::{
+    Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow, StepRows,
+    Watcher,
+};
 
 /// The most rows of a step. Larger steps decode the weights less often; smaller ones can be cancelled sooner.
 const ROWS_AT_ONCE: usize = 64;
@@ -84,19 +87,27 @@ impl State for ReferenceState {
         self.watcher = Some(watcher);
     }
 
-    fn step<'a>(&'a mut self, ids: &'a [u32], rows: LogitRows) -> Pending<'a, Logits> {
+    fn step<'a>(&'a mut self, rows: StepRows<'a>, wanted: LogitRows) -> Pending<'a, Logits> {
         Box::pin(async move {
             let Shared { weights, last, all } = &*self.shared;
-            let graph = if rows == LogitRows::All { all } else { last };
-            let mut progress = Progress { rows: ids.len(), watcher: self.watcher.clone() };
-            let logits = run(graph, weights, &mut self.caches, &Step::tokens(ids), &mut progress)
-                .await
-                .map_err(failed)?;
+            let graph = if wanted == LogitRows::All { all } else { last };
+            let mut progress = Progress { rows: rows.len(), watcher: self.watcher.clone() };
+            let logits =
+                run(graph, weights, &mut self.caches, &step(rows), &mut progress).await.map_err(failed)?;
             let vocabulary = logits.width();
-            let values = if rows == LogitRows::None { Vec::new() } else { logits.into_values() };
+            let values = if wanted == LogitRows::None { Vec::new() } else { logits.into_values() };
             Ok(Logits { values, vocabulary })
         })
     }
+}
+
+/// Rows as the interpreter takes them.
+fn step(rows: StepRows<'_>) -> Step<'_> {
+    let row = |row| match row {
+        StepRow::Token(id) => Row::Token(id),
+        StepRow::Soft(values) => Row::Soft(values),
+    };
+    Step::sequence(Sequence { rows: rows.iter().map(row).collect(), spans: rows.joined().collect() })
 }
 
 fn failed(error: ReferenceError) -> EngineError {

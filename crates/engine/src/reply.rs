@@ -40,7 +40,7 @@ impl<'s> Reply<'s> {
             guarded: !options.generate.ignore_end,
         };
         Ok(Self {
-            generation: Generation::new(session, ids, setup)?,
+            generation: Generation::new(session, ids.into(), setup)?,
             parser: Some(parser),
             ready: VecDeque::new(),
             parts: ReplyParts::default(),

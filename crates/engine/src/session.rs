@@ -6,8 +6,8 @@ use rullama_chat::{Conversation, Message, Prompt, Tool, render};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 
 use crate::{
-    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, Reply, State, StepProgress,
-    generation::GenerationSetup, steps::Steps,
+    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, PromptRows, Reply, State,
+    StepProgress, StepRows, generation::GenerationSetup, steps::Steps,
 };
 
 /// How the model answers a conversation.
@@ -35,8 +35,8 @@ impl Default for ChatOptions {
 pub struct Session {
     pub(crate) engine: Engine,
     pub(crate) state: Box<dyn State>,
-    /// The tokens in the cache of `state`.
-    pub(crate) history: Vec<u32>,
+    /// The rows in the cache of `state`.
+    pub(crate) history: PromptRows,
     pub(crate) messages: Vec<Message>,
     rows: u64,
 }
@@ -44,7 +44,7 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(engine: Engine) -> Result<Self, EngineError> {
         let state = engine.inner.backend.state()?;
-        Ok(Self { engine, state, history: Vec::new(), messages: Vec::new(), rows: 0 })
+        Ok(Self { engine, state, history: PromptRows::default(), messages: Vec::new(), rows: 0 })
     }
 
     /// The model that answers.
@@ -57,9 +57,9 @@ impl Session {
         &self.messages
     }
 
-    /// The tokens the model has read and remembers.
+    /// The tokens the model has read and remembers. Rows of pictures and sounds have a placeholder each.
     pub fn history(&self) -> &[u32] {
-        &self.history
+        &self.history.ids
     }
 
     /// The number of rows computed since the session began. A prompt that begins like the one before it adds few.
@@ -96,29 +96,31 @@ impl Session {
         Reply::new(self, prompt, ids, options)
     }
 
-    /// Begins to continue `ids`, taken as they are.
+    /// Begins to continue a prompt, taken as it is: token ids, or rows.
     pub fn generate(
         &mut self,
-        ids: &[u32],
+        prompt: impl Into<PromptRows>,
         options: &GenerateOptions,
         special: SpecialOutput,
     ) -> Result<Generation<'_>, EngineError> {
         let setup = GenerationSetup { options, special, guarded: false };
-        Generation::new(self, ids.to_vec(), setup)
+        Generation::new(self, prompt.into(), setup)
     }
 
-    /// The logits of the last of `ids`, or of all of them, read from the beginning.
-    pub async fn logits(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
-        self.check_length(ids, 0)?;
-        match self.read_anew(ids, all).await {
-            Err(error) if self.recover(&error).await? => self.read_anew(ids, all).await,
+    /// The logits of the last row of a prompt, or of all rows, read from the beginning.
+    pub async fn logits(&mut self, prompt: impl Into<PromptRows>, all: bool) -> Result<Logits, EngineError> {
+        let prompt = prompt.into();
+        let rows = prompt.rows();
+        self.check_prompt(rows, 0)?;
+        match self.read_anew(rows, all).await {
+            Err(error) if self.recover(&error).await? => self.read_anew(rows, all).await,
             result => result,
         }
     }
 
-    async fn read_anew(&mut self, ids: &[u32], all: bool) -> Result<Logits, EngineError> {
+    async fn read_anew(&mut self, rows: StepRows<'_>, all: bool) -> Result<Logits, EngineError> {
         self.set_back(0);
-        if all { self.read_all(ids).await } else { self.read(ids).await }
+        if all { self.read_all(rows).await } else { self.read(rows).await }
     }
 
     /// After [`EngineError::DeviceLost`] or [`EngineError::Evicted`]: asks the state to start again, on a new device if need
@@ -127,19 +129,21 @@ impl Session {
         let lost = matches!(error, EngineError::DeviceLost(_) | EngineError::Evicted);
         let recovered = lost && self.state.recover().await?;
         if recovered {
-            self.history.truncate(self.state.len());
+            self.keep(self.state.len());
         }
         Ok(recovered)
     }
 
-    /// The logits after `ids`. The session does not read the beginning again that it has read before, so asking once for
+    /// The logits after a prompt. The session does not read the beginning again that it has read before, so asking once for
     /// each token costs no more than generating them.
-    pub async fn next_logits(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
-        self.check_length(ids, 0)?;
-        let rest = self.keep_common(ids);
+    pub async fn next_logits(&mut self, prompt: impl Into<PromptRows>) -> Result<Logits, EngineError> {
+        let prompt = prompt.into();
+        let rows = prompt.rows();
+        self.check_prompt(rows, 0)?;
+        let rest = self.keep_common(rows);
         match self.read(rest).await {
             Err(error) if self.recover(&error).await? => {
-                let rest = self.keep_common(ids);
+                let rest = self.keep_common(rows);
                 self.read(rest).await
             }
             result => result,
@@ -162,74 +166,106 @@ impl Session {
         Ok((prompt, ids))
     }
 
-    /// A prompt has at least one token and leaves room for `reply` more.
-    pub(crate) fn check_length(&self, ids: &[u32], reply: usize) -> Result<(), EngineError> {
+    /// A prompt has at least one row and leaves room for `reply` more. Its media lie inside it, one after another.
+    pub(crate) fn check_prompt(&self, prompt: StepRows<'_>, reply: usize) -> Result<(), EngineError> {
         let context = self.engine.context();
-        if ids.is_empty() {
+        if prompt.is_empty() {
             return Err(EngineError::EmptyPrompt);
         }
-        if ids.len() + reply > context {
+        let mut end = 0;
+        for span in prompt.media {
+            if span.at < end || span.range().end > prompt.len() || span.rows.is_empty() {
+                return Err(EngineError::MediaPlace { at: span.at, rows: span.rows.len() });
+            }
+            end = span.range().end;
+        }
+        if prompt.len() + reply > context {
             let fits = context.saturating_sub(reply);
-            return Err(EngineError::ContextOverflow { tokens: ids.len(), fits, context });
+            return Err(EngineError::ContextOverflow { tokens: prompt.len(), fits, context });
         }
         Ok(())
     }
 
-    /// Sets the conversation back to the beginning that it shares with `ids`, and gives the rest of `ids`. The rest is
-    /// never empty, because the caller needs the logits of the last token.
-    pub(crate) fn keep_common<'i>(&mut self, ids: &'i [u32]) -> &'i [u32] {
-        let common = self.history.iter().zip(ids).take_while(|(a, b)| a == b).count();
-        self.set_back(common.min(ids.len() - 1));
-        &ids[self.history.len()..]
+    /// Sets the conversation back to the beginning that it shares with `prompt`, and gives the rest of `prompt`. The rest is
+    /// never empty, because the caller needs the logits of the last row.
+    pub(crate) fn keep_common<'i>(&mut self, prompt: StepRows<'i>) -> StepRows<'i> {
+        let mut keep = prompt.shared_with(self.history.rows()).min(prompt.len() - 1);
+        loop {
+            keep = prompt.whole(keep);
+            self.set_back(keep);
+            let kept = self.history.ids.len();
+            // A state may keep fewer, and may so have cut a picture.
+            if kept == prompt.whole(kept) {
+                return prompt.split_at(kept).1;
+            }
+            keep = kept;
+        }
     }
 
     pub(crate) fn set_back(&mut self, len: usize) {
         self.state.truncate(len);
-        self.history.truncate(self.state.len());
+        self.keep(self.state.len());
     }
 
-    /// Reads `ids` and gives the logits of the last.
-    pub(crate) async fn read(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
-        let last = self.read_before_last(ids).await?;
+    /// Cuts the history to the first `len` rows.
+    fn keep(&mut self, len: usize) {
+        self.history.ids.truncate(len);
+        self.history.media.retain(|span| span.at < len);
+    }
+
+    /// Reads `rows` and gives the logits of the last.
+    pub(crate) async fn read(&mut self, rows: StepRows<'_>) -> Result<Logits, EngineError> {
+        let last = self.read_before_last(rows).await?;
         self.step(last, LogitRows::Last).await
     }
 
-    /// Reads `ids` except for those of the last step, which it gives back.
-    pub(crate) async fn read_before_last<'i>(&mut self, ids: &'i [u32]) -> Result<&'i [u32], EngineError> {
-        let steps = self.steps(ids, LogitRows::Last);
-        for ids in steps.before_last {
-            self.step(ids, LogitRows::None).await?;
+    /// Reads `rows` except for those of the last step, which it gives back.
+    pub(crate) async fn read_before_last<'i>(
+        &mut self,
+        rows: StepRows<'i>,
+    ) -> Result<StepRows<'i>, EngineError> {
+        let steps = self.steps(rows, LogitRows::Last)?;
+        for rows in steps.before_last {
+            self.step(rows, LogitRows::None).await?;
         }
         Ok(steps.last)
     }
 
-    /// Reads `ids` and gives the logits of all.
-    async fn read_all(&mut self, ids: &[u32]) -> Result<Logits, EngineError> {
-        let steps = self.steps(ids, LogitRows::All);
+    /// Reads `rows` and gives the logits of all.
+    async fn read_all(&mut self, rows: StepRows<'_>) -> Result<Logits, EngineError> {
+        let steps = self.steps(rows, LogitRows::All)?;
         let mut values = Vec::new();
-        for ids in steps.before_last {
-            values.extend(self.step(ids, LogitRows::All).await?.values);
+        for rows in steps.before_last {
+            values.extend(self.step(rows, LogitRows::All).await?.values);
         }
         let last = self.step(steps.last, LogitRows::All).await?;
         values.extend(last.values);
         Ok(Logits { values, vocabulary: last.vocabulary })
     }
 
-    fn steps<'i>(&self, ids: &'i [u32], logits: LogitRows) -> Steps<'i> {
-        Steps::cut(ids, self.engine.inner.backend.rows_at_once(logits))
+    fn steps<'i>(&self, rows: StepRows<'i>, logits: LogitRows) -> Result<Steps<'i>, EngineError> {
+        Steps::cut(rows, self.engine.inner.backend.rows_at_once(logits))
     }
 
-    pub(crate) async fn step(&mut self, ids: &[u32], logits: LogitRows) -> Result<Logits, EngineError> {
+    pub(crate) async fn step(
+        &mut self,
+        rows: StepRows<'_>,
+        logits: LogitRows,
+    ) -> Result<Logits, EngineError> {
         // A step that is dropped before its end has read nothing, and the history does not count it either.
-        let logits = self.state.step(ids, logits).await?;
-        self.has_read(ids);
+        let logits = self.state.step(rows, logits).await?;
+        self.has_read(rows);
         Ok(logits)
     }
 
-    /// Adds tokens that the state has read to the history.
-    pub(crate) fn has_read(&mut self, ids: &[u32]) {
-        self.history.extend_from_slice(ids);
-        self.rows += ids.len() as u64;
+    /// Adds rows that the state has read to the history.
+    pub(crate) fn has_read(&mut self, rows: StepRows<'_>) {
+        let end = rows.at + rows.len();
+        let PromptRows { ids, media } = &mut self.history;
+        ids.extend_from_slice(rows.ids);
+        // A sound may be read in several steps; it is there from the first of them on.
+        media.extend(rows.media.iter().filter(|span| (rows.at..end).contains(&span.at)).cloned());
+        self.rows += rows.len() as u64;
     }
 }
 
@@ -237,7 +273,7 @@ impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
             .field("messages", &self.messages.len())
-            .field("history", &self.history.len())
+            .field("history", &self.history.ids.len())
             .field("rows", &self.rows)
             .finish()
     }

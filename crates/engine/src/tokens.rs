@@ -2,7 +2,10 @@
 //!
 //! [`Generation`](crate::Generation) makes text of these tokens, and [`Reply`](crate::Reply) makes an answer of that text.
 
-use crate::{Choosing, EngineError, LogitRows, Logits, Sampled, Sampler, SamplingOptions, Session};
+use crate::{
+    Choosing, EngineError, LogitRows, Logits, MediaSpan, PromptRows, Sampled, Sampler, SamplingOptions,
+    Session, StepRows,
+};
 
 /// The number of lost devices that a reply survives. A device that is lost again and again will not stay.
 const RECOVERIES: u32 = 2;
@@ -22,6 +25,8 @@ pub(crate) struct TokenStream<'s> {
     session: &'s mut Session,
     /// The prompt, and the tokens generated after it. The session's history is the part of them that was read.
     tokens: Vec<u32>,
+    /// The rows of the prompt that towers made.
+    media: Vec<MediaSpan>,
     prompt_tokens: usize,
     /// Tokens of the prompt that the session had read before.
     reused_tokens: usize,
@@ -36,19 +41,21 @@ impl<'s> TokenStream<'s> {
     /// Continues `prompt` by at most `most` tokens, and by no more than the context has room for.
     pub(crate) fn new(
         session: &'s mut Session,
-        prompt: Vec<u32>,
+        prompt: PromptRows,
         sampling: &SamplingOptions,
         most: Option<u32>,
     ) -> Result<Self, EngineError> {
-        session.check_length(&prompt, 1)?;
-        let room = session.engine.context() - prompt.len();
+        session.check_prompt(prompt.rows(), 1)?;
+        let PromptRows { ids, media } = prompt;
+        let room = session.engine.context() - ids.len();
         let seed = Some(sampling.seed.unwrap_or_else(|| session.engine.inner.entropy.seed()));
         let sampling = SamplingOptions { seed, ..sampling.clone() };
         let sampler = Sampler::new(&sampling, session.engine.tokenizer().suppressed_tokens())?;
         Ok(Self {
             session,
-            prompt_tokens: prompt.len(),
-            tokens: prompt,
+            prompt_tokens: ids.len(),
+            tokens: ids,
+            media,
             reused_tokens: 0,
             most: most.map_or(room, |most| room.min(most as usize)),
             sampler,
@@ -113,7 +120,8 @@ impl<'s> TokenStream<'s> {
         if !matches!(self.chooser, Chooser::Unknown) {
             return Ok(());
         }
-        let rest = self.session.keep_common(&self.tokens);
+        let rows = StepRows { ids: &self.tokens, at: 0, media: &self.media };
+        let rest = self.session.keep_common(rows);
         if self.generated() == 0 && self.recoveries == 0 {
             self.reused_tokens = self.tokens.len() - rest.len();
         }
@@ -159,8 +167,8 @@ impl<'s> TokenStream<'s> {
                     None => self.session.state.next_token().await?,
                 };
                 // To choose this token, the backend has read the one before it.
-                let read = self.session.history.len();
-                self.session.has_read(&self.tokens[read..]);
+                let rows = StepRows { ids: &self.tokens, at: 0, media: &self.media };
+                self.session.has_read(rows.split_at(self.session.history().len()).1);
                 self.sampler.skip();
                 Ok(Sampled { id, logprob: None, top: Vec::new() })
             }
@@ -168,8 +176,9 @@ impl<'s> TokenStream<'s> {
                 let logits = match logits {
                     Some(logits) => logits,
                     None => {
-                        let read = self.session.history.len();
-                        logits.insert(self.session.read(&self.tokens[read..]).await?)
+                        let rows = StepRows { ids: &self.tokens, at: 0, media: &self.media };
+                        let rest = rows.split_at(self.session.history().len()).1;
+                        logits.insert(self.session.read(rest).await?)
                     }
                 };
                 let sampled = self.sampler.sample(logits.last(), &self.tokens)?;

@@ -7,7 +7,8 @@ use std::{rc::Rc, thread, time::Duration};
 
 use rullama_chat::{Delta, Message};
 use rullama_engine::{
-    ChatOptions, Engine, EngineError, GenerateOptions, LoadOptions, SamplingOptions, Session,
+    ChatOptions, Engine, EngineError, GenerateOptions, LoadOptions, MediaRows, MediaSpan, PromptRows,
+    SamplingOptions, Session,
 };
 use rullama_gguf::{MemorySource, Model};
 use rullama_gpu::{Gpu, GpuOptions, Residency};
@@ -82,8 +83,12 @@ fn reply(
     Replied { ids: reply.ids(), text }
 }
 
-fn generate(session: &mut Session, ids: &[u32], options: &GenerateOptions) -> (Vec<u32>, usize) {
-    let mut generation = session.generate(ids, options, SpecialOutput::Hidden).unwrap();
+fn generate(
+    session: &mut Session,
+    prompt: impl Into<PromptRows>,
+    options: &GenerateOptions,
+) -> (Vec<u32>, usize) {
+    let mut generation = session.generate(prompt, options, SpecialOutput::Hidden).unwrap();
     let mut found = Vec::new();
     pollster::block_on(async {
         while let Some(token) = generation.next().await {
@@ -294,5 +299,23 @@ fn conversations_that_have_to_make_room_get_their_tokens() {
             let together = pollster::block_on(join_all(prompts.clone().map(written)));
             assert_eq!(together, alone, "{kept} kept, {sampling:?}");
         }
+    }
+}
+
+/// Rows that a tower made go through every kind of step: those before a prompt's end, and the one that a reply begins with.
+#[test]
+fn rows_of_towers_are_read_as_by_the_reference() {
+    let values = (0..9 * 128).map(|at| (at as f32 * 0.37).sin()).collect();
+    let rows = Rc::new(MediaRows { values, width: 128, joined: false });
+    let reference = Engine::load_reference(model(), &LoadOptions::default()).unwrap();
+    let engine = engine(128);
+    let plain = generate(&mut reference.session().unwrap(), &prompt(40), &greedy(4)).0;
+    for at in [3, 31] {
+        let prompt = PromptRows { ids: prompt(40), media: vec![MediaSpan { at, rows: rows.clone() }] };
+        let expected = generate(&mut reference.session().unwrap(), prompt.clone(), &greedy(4)).0;
+        let mut session = engine.session().unwrap();
+        assert_eq!(generate(&mut session, prompt.clone(), &greedy(4)), (expected.clone(), 0));
+        assert_eq!(generate(&mut session, prompt, &greedy(4)), (expected.clone(), 39));
+        assert!(at == 3 || expected != plain, "the rows make a difference");
     }
 }

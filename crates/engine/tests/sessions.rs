@@ -14,7 +14,8 @@ use std::{
 use rullama_chat::{Delta, Message};
 use rullama_engine::{
     Backend, ChatOptions, Choosing, Engine, EngineError, Entropy, FinishReason, GenerateOptions, LoadOptions,
-    LogitRows, Logits, Pending, SamplingOptions, Session, State, Watcher,
+    LogitRows, Logits, MediaRows, MediaSpan, Pending, PromptRows, SamplingOptions, Session, State, StepRows,
+    Watcher,
 };
 use rullama_gguf::{MemorySource, Model};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
@@ -381,8 +382,8 @@ impl State for ScriptedState {
 
     fn watch(&mut self, _watcher: Watcher) {}
 
-    fn step<'a>(&'a mut self, ids: &'a [u32], _logits: LogitRows) -> Pending<'a, Logits> {
-        self.read += ids.len();
+    fn step<'a>(&'a mut self, rows: StepRows<'a>, _logits: LogitRows) -> Pending<'a, Logits> {
+        self.read += rows.len();
         let mut values = vec![0.0; 2048];
         values[self.script[self.said] as usize] = 10.0;
         self.said += 1;
@@ -488,23 +489,23 @@ impl State for RecordingState {
 
     fn watch(&mut self, _watcher: Watcher) {}
 
-    fn step<'a>(&'a mut self, ids: &'a [u32], logits: LogitRows) -> Pending<'a, Logits> {
-        self.calls.borrow_mut().push(format!("{} {logits:?}", ids.len()));
+    fn step<'a>(&'a mut self, read: StepRows<'a>, logits: LogitRows) -> Pending<'a, Logits> {
+        self.calls.borrow_mut().push(format!("{} {logits:?}", read.len()));
         if self.calls.borrow().len() == 3 && !self.lost.replace(true) {
             return Box::pin(async { Err(EngineError::DeviceLost("it went away".into())) });
         }
-        self.read += ids.len();
+        self.read += read.len();
         let rows = match logits {
             LogitRows::None => 0,
             LogitRows::Last => 1,
-            LogitRows::All => ids.len(),
+            LogitRows::All => read.len(),
         };
         Box::pin(async move { Ok(Logits { values: vec![0.0; 2048 * rows], vocabulary: 2048 }) })
     }
 
     fn begin<'a>(&'a mut self, choosing: Choosing<'a>) -> Pending<'a, bool> {
         let Choosing { unread, tokens, most, .. } = choosing;
-        assert!(tokens.ends_with(unread));
+        assert!(tokens.ends_with(unread.ids));
         if self.chooses {
             self.calls.borrow_mut().push(format!("{} chosen {most}", unread.len()));
             self.read += unread.len();
@@ -557,4 +558,50 @@ fn the_engine_cuts_prompts_into_steps() {
     assert_eq!(generate(&mut losing, &prompt, &options).ids.len(), 2);
     let again = ["recovered", "4 None", "4 None", "2 Last", "1 Last"];
     assert_eq!(calls.take(), [&["4 None", "4 None", "2 Last"][..], &again].concat());
+}
+
+/// A prompt of `tokens` placeholders and tokens, with these rows of towers.
+fn with_media(ids: &[u32], media: &[(usize, &Rc<MediaRows>)]) -> PromptRows {
+    let media = media.iter().map(|&(at, rows)| MediaSpan { at, rows: rows.clone() }).collect();
+    PromptRows { ids: ids.to_vec(), media }
+}
+
+/// Rows that a tower could have made.
+fn tower_rows(count: usize, seed: f32, joined: bool) -> Rc<MediaRows> {
+    let width = 256;
+    let values = (0..count * width).map(|at| ((at as f32 + seed) * 0.37).sin()).collect();
+    Rc::new(MediaRows { values, width, joined })
+}
+
+/// A picture that was read before is not read again; another one in its place is, with all that follows it.
+#[test]
+fn rows_of_towers_are_reused_like_tokens() {
+    let engine = engine(&LoadOptions::default());
+    let ids: Vec<u32> = (0..20).map(|id| 400 + id).collect();
+    let (picture, other) = (tower_rows(6, 0.0, true), tower_rows(6, 1.0, true));
+    let anew = |prompt: &PromptRows| {
+        let mut session = engine.session().unwrap();
+        pollster::block_on(session.next_logits(prompt.clone())).unwrap()
+    };
+    let mut session = engine.session().unwrap();
+    let mut next = |prompt: &PromptRows, computed: u64| {
+        let before = session.rows();
+        let logits = pollster::block_on(session.next_logits(prompt.clone())).unwrap();
+        assert_eq!(session.rows() - before, computed);
+        assert_eq!(logits, anew(prompt));
+        logits
+    };
+    let first = next(&with_media(&ids[..16], &[(4, &picture)]), 16);
+    next(&with_media(&ids, &[(4, &picture)]), 4);
+    let second = next(&with_media(&ids[..16], &[(4, &other)]), 12);
+    assert!(first != second && second != anew(&ids[..16].into()));
+    // Without the end of a picture, all of it is read again.
+    next(&with_media(&ids[..16], &[(4, &other)]), 1);
+    next(&ids[..8].into(), 4);
+
+    let mut refused =
+        |prompt: PromptRows| pollster::block_on(session.next_logits(prompt)).unwrap_err().code();
+    assert_eq!(refused(with_media(&ids[..8], &[(4, &picture)])), "input.media_place");
+    assert_eq!(refused(with_media(&ids, &[(4, &picture), (8, &other)])), "input.media_place");
+    assert_eq!(refused(with_media(&[400; 80], &[(4, &tower_rows(70, 0.0, true))])), "input.media_too_large");
 }

@@ -44,6 +44,19 @@ pub enum GpuError {
         expected: usize,
     },
 
+    /// Rows that should see each other are none, are not all in the step, or belong to two spans.
+    #[error(
+        "the span {start}..{end} of a step of {rows} rows is empty, overlaps another or ends after the last row"
+    )]
+    WrongSpan {
+        /// Its first row.
+        start: usize,
+        /// The row after its last.
+        end: usize,
+        /// Rows of the step.
+        rows: usize,
+    },
+
     /// A graph was run without one of its inputs.
     #[error("the graph was run without its input `{input}`")]
     MissingInput {
@@ -202,7 +215,7 @@ impl GpuError {
             Self::Evicted => "conversation.evicted",
             Self::SoftWidth { .. } => "input.soft_width",
             Self::MissingInput { .. } => "input.missing",
-            Self::WrongInput { .. } | Self::TooManyRows { .. } => "input.shape",
+            Self::WrongInput { .. } | Self::WrongSpan { .. } | Self::TooManyRows { .. } => "input.shape",
             Self::Refused { .. } => "device.refused",
             Self::Unreliable { .. } => "device.unreliable",
             Self::OutOfMemory { .. } => "memory.exhausted",

@@ -89,8 +89,36 @@ pub(crate) struct SharedReadback {
 enum ReadState {
     UnderWay(Readback),
     Here(Vec<u32>),
-    /// It failed, and why was told to who asked first.
-    Failed,
+    Failed(StepFailure),
+}
+
+/// Why a step failed, for each conversation that it had rows of.
+#[derive(Debug, Clone)]
+enum StepFailure {
+    Lost(String),
+    OutOfMemory,
+    Refused(String),
+}
+
+impl From<&GpuError> for StepFailure {
+    fn from(error: &GpuError) -> Self {
+        match error {
+            GpuError::Lost { reason } => Self::Lost(reason.clone()),
+            GpuError::OutOfMemory { .. } => Self::OutOfMemory,
+            GpuError::Refused { reason } => Self::Refused(reason.clone()),
+            error => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<StepFailure> for GpuError {
+    fn from(failure: StepFailure) -> Self {
+        match failure {
+            StepFailure::Lost(reason) => Self::Lost { reason },
+            StepFailure::OutOfMemory => Self::OutOfMemory { what: "a step".to_owned(), bytes: None },
+            StepFailure::Refused(reason) => Self::Refused { reason },
+        }
+    }
 }
 
 impl SharedReadback {
@@ -113,14 +141,15 @@ impl SharedReadback {
                     *state = ReadState::Here(words);
                 }
                 Err(error) => {
-                    *state = ReadState::Failed;
+                    *state = ReadState::Failed((&error).into());
                     return Err(error);
                 }
             }
         }
         match &*state {
             ReadState::Here(words) => Ok((words[first..].to_vec(), buffer)),
-            _ => Err(gpu.failure("a step failed that several conversations shared")),
+            ReadState::Failed(failure) => Err(failure.clone().into()),
+            ReadState::UnderWay(_) => unreachable!("the step was just waited for"),
         }
     }
 }

@@ -7,6 +7,9 @@
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
+use rullama_graph::{Ahead, Attended, Graph, Op};
+
+use crate::GpuError;
 
 /// Conversations that a cache pool has room for at most: `MOST_SLOTS` of `shared/step.wgsl`.
 pub(crate) const MOST_SLOTS: u32 = 64;
@@ -78,9 +81,8 @@ impl RowTable {
         self.rows[row].soft = soft + 1;
     }
 
-    /// Lets rows that belong together, such as those of one picture, see each other: in layers without a window, in layers
-    /// with one, or in both.
-    pub(crate) fn join(&mut self, span: Range<usize>, sees: SpanLayers) {
+    /// Lets the rows of a span, which is not empty, see each other: in layers without a window, in layers with one, or in both.
+    pub(crate) fn join(&mut self, span: Range<usize>, sees: JoinedLayers) {
         let end = self.rows[span.end - 1].position + 1;
         for row in &mut self.rows[span] {
             if sees.global {
@@ -129,11 +131,43 @@ fn entry(slot: u32, position: u32) -> RowEntry {
     RowEntry { position, slot, token: 0, soft: 0, anchor: position, end, window_end: end, padding: 0 }
 }
 
-/// The layers in which the rows of a span see each other.
+/// Layers without a window, and layers with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct SpanLayers {
+pub(crate) struct JoinedLayers {
     pub(crate) global: bool,
     pub(crate) sliding: bool,
+}
+
+/// What rows see of later rows, in layers without a window and in layers with one. The row table has one end for each of
+/// these two kinds of layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct AheadRules {
+    global: Option<Ahead>,
+    sliding: Option<Ahead>,
+}
+
+impl AheadRules {
+    /// The rules of a graph. Fails if two layers of one kind have different rules.
+    pub(crate) fn of(graph: &Graph) -> Result<Self, GpuError> {
+        let mut rules = Self::default();
+        for node in graph.nodes() {
+            let Op::Attend { to: Attended::Cache { .. }, shape, .. } = node.op else { continue };
+            let rule = match shape.mask.window {
+                Some(_) => &mut rules.sliding,
+                None => &mut rules.global,
+            };
+            if *rule.get_or_insert(shape.mask.ahead) != shape.mask.ahead {
+                let operation = "layers of one kind whose rows see different numbers of later rows";
+                return Err(GpuError::Unsupported { operation });
+            }
+        }
+        Ok(rules)
+    }
+
+    /// The layers with this rule.
+    pub(crate) fn layers(&self, ahead: Ahead) -> JoinedLayers {
+        JoinedLayers { global: self.global == Some(ahead), sliding: self.sliding == Some(ahead) }
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +198,7 @@ mod tests {
     #[test]
     fn a_span_sees_to_its_end() {
         let mut table = RowTable::prompt(3, 10, 6);
-        table.join(1..4, SpanLayers { global: false, sliding: true });
+        table.join(1..4, JoinedLayers { global: false, sliding: true });
         let ends: Vec<_> = table.rows.iter().map(|row| (row.end, row.window_end)).collect();
         assert_eq!(ends, [(11, 11), (12, 14), (13, 14), (14, 14), (15, 15), (16, 16)]);
         assert_eq!(table.size(), StepSize { rows: 6, last: 1, end: 16 });

@@ -2,8 +2,8 @@
 //! for each slot.
 //!
 //! All of it is made once for a model. A conversation is a slot of the pool and a few numbers, so that opening one costs
-//! nothing. Steps are submitted one after another: who has the [`turn`](SharedRun::turn) writes what a step reads and submits
-//! the step. The GPU runs steps in the same order, so that the next one may be written while it is still busy.
+//! nothing. Steps are submitted one after another: the holder of the [`turn`](SharedRun::turn) writes and submits a step. The
+//! GPU runs steps in the same order, so the next one may be written while it is still busy.
 
 mod slots;
 mod submit;
@@ -16,13 +16,13 @@ use std::{
 };
 
 use futures_util::lock::Mutex;
-use rullama_graph::{Ahead, Attended, Op, SoftRows};
+use rullama_graph::{Op, SoftRows};
 
 pub(crate) use submit::write_table;
 
 use crate::{
     GpuError, GpuModel, health::Outcome, lower::StepShape, plan::Plan, pool::CachePool,
-    readback::SharedReadback, rows::SpanLayers, sample::Chooser, step_buffers::StepBuffers,
+    readback::SharedReadback, sample::Chooser, step_buffers::StepBuffers,
 };
 
 /// A run, and who may change it.
@@ -43,29 +43,29 @@ impl SharedRun {
     }
 }
 
-/// What a conversation has on the GPU, and what is under way for it.
+/// The state of one conversation, including its steps in flight.
 #[derive(Default)]
 pub(crate) struct Conversation {
     /// Tokens read, those of steps under way included.
     pub(crate) len: u32,
     /// How far its caches have ever been written: rings have forgotten what lies further back than they are long.
     pub(crate) written: u32,
-    /// Choices under way, the earliest first.
+    /// Sampled tokens in flight, oldest first.
     pub(crate) choices: VecDeque<Choice>,
     /// Choices that may still be begun for this reply.
     pub(crate) wanted: usize,
-    /// A choice that the next step is to read, where the host has to see it first.
+    /// A sampled token that the host has to submit.
     pub(crate) unread: Option<u32>,
     /// Whether its slot was given to another one since it was last set back.
     pub(crate) evicted: bool,
     /// Whether a prompt is being read, which nothing interrupts.
     pub(crate) pinned: bool,
-    /// Whether others went on without it, because it did not take its tokens.
+    /// Set when other conversations stopped waiting for this one.
     pub(crate) lags: bool,
 }
 
 impl Conversation {
-    /// Forgets what is under way: steps end in vain, and what they write lies behind what is remembered.
+    /// Discards steps in flight. What they write lies beyond `len`.
     pub(crate) fn end(&mut self) {
         self.choices.clear();
         (self.wanted, self.unread, self.lags) = (0, None, false);
@@ -104,11 +104,11 @@ pub(crate) struct Run {
     pub(crate) conversations: BTreeMap<u64, Conversation>,
     /// Buffers that choices, and logits, came back in.
     pub(crate) spare: Vec<wgpu::Buffer>,
-    /// Who waits until a prompt has been read.
+    /// Tasks that wait for a free slot.
     pub(crate) waiting: Vec<Waker>,
-    /// Whether there was memory for all of this, where that is not known yet.
+    /// Allocations whose outcome is not known yet.
     allocated: Vec<Outcome>,
-    /// Whether there was not.
+    /// Set when one of them failed.
     incomplete: bool,
     /// Whether the pool could not grow the last time.
     full: bool,
@@ -176,7 +176,7 @@ impl Run {
         }
     }
 
-    /// Lets who waits for the end of a prompt try again.
+    /// Wakes the tasks that wait for a free slot.
     pub(crate) fn wake(&mut self) {
         self.waiting.drain(..).for_each(Waker::wake);
     }
@@ -191,29 +191,38 @@ pub(crate) fn soft_token(model: &GpuModel) -> u32 {
     tokens.max().unwrap_or(0)
 }
 
-impl GpuModel {
-    /// How much there is of what conversations share: pipelines, plans, read buffers that wait to be used again, slots. For
-    /// tests of what opening a conversation costs.
-    #[doc(hidden)]
-    pub fn footprint(&self) -> [usize; 4] {
-        let Ok(shared) = self.run() else { return [0; 4] };
-        let run = shared.borrow();
-        [self.pipelines.len(), run.plans.len(), run.spare.len(), run.pool.slots() as usize]
-    }
+/// How much there is of what conversations share, for tests of what a conversation costs.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footprint {
+    /// Compiled pipelines of the GPU.
+    pub pipelines: usize,
+    /// Plans, each with the bind groups of its dispatches.
+    pub plans: usize,
+    /// The most rows, each of another conversation, of a plan that was made.
+    pub decoded_together: u32,
+    /// Readback buffers that wait to be used again.
+    pub spare_buffers: usize,
+    /// Slots of the cache pool.
+    pub slots: u32,
+    /// Open conversations.
+    pub conversations: usize,
 }
 
-/// The layers in which rows of a span see each other.
-pub(crate) fn span_layers(model: &GpuModel) -> SpanLayers {
-    let mut layers = SpanLayers::default();
-    for node in model.graph.nodes() {
-        if let Op::Attend { to: Attended::Cache { .. }, shape, .. } = node.op
-            && shape.mask.ahead != Ahead::Nothing
-        {
-            match shape.mask.window {
-                Some(_) => layers.sliding = true,
-                None => layers.global = true,
-            }
-        }
+impl GpuModel {
+    /// What conversations share now.
+    #[doc(hidden)]
+    pub fn footprint(&self) -> Result<Footprint, GpuError> {
+        let shared = self.run()?;
+        let run = shared.borrow();
+        let decoding = run.plans.keys().filter(|shape| shape.decodes).map(|shape| shape.rows);
+        Ok(Footprint {
+            pipelines: self.pipelines.len(),
+            plans: run.plans.len(),
+            decoded_together: decoding.max().unwrap_or(0),
+            spare_buffers: run.spare.len(),
+            slots: run.pool.slots(),
+            conversations: run.conversations.len(),
+        })
     }
-    layers
 }

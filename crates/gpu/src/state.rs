@@ -1,18 +1,22 @@
 //! One conversation with a model on the GPU, and the steps that add to it.
 
 mod choosing;
+mod input;
 
-use std::{future::poll_fn, ops::Range, rc::Rc, task::Poll};
+use std::{future::poll_fn, rc::Rc, task::Poll};
 
 use futures_util::lock::MutexGuard;
+pub use input::{RowInput, StepInput};
+
+use rullama_graph::Ahead;
 
 use crate::{
     GpuError, GpuModel,
     options::prompt_shape,
     plan::Plan,
     readback,
-    rows::{MOST_SLOTS, RowTable, StepSize},
-    run::{BufferCopy, Ending, SharedRun, soft_token, span_layers, write_table},
+    rows::{AheadRules, MOST_SLOTS, RowTable, StepSize},
+    run::{BufferCopy, Ending, SharedRun, soft_token, write_table},
     step_buffers::soft_width,
 };
 
@@ -23,15 +27,6 @@ pub struct GpuState {
     pub(crate) model: Rc<GpuModel>,
     pub(crate) shared: Rc<SharedRun>,
     pub(crate) id: u64,
-}
-
-/// One row of a step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RowInput<'a> {
-    /// A token.
-    Token(u32),
-    /// A row made by a tower.
-    Soft(&'a [f32]),
 }
 
 /// A step that was written and may be submitted.
@@ -57,8 +52,7 @@ impl GpuState {
         self.len() == 0
     }
 
-    /// Forgets what follows the first `len` tokens; everything, if layers that slide have already forgotten what they
-    /// would see then.
+    /// Keeps the first `len` tokens, or none if a sliding layer has overwritten keys that are still needed.
     pub fn truncate(&mut self, len: usize) {
         let mut run = self.shared.borrow();
         let conversation = run.conversation(self.id);
@@ -100,22 +94,12 @@ impl GpuState {
         self.model.graph.value(self.model.graph.output()).shape.width as usize
     }
 
-    /// Reads `ids` and gives the graph's output, row by row. If it fails or is dropped, nothing was read.
-    pub async fn step(&mut self, ids: &[u32]) -> Result<Vec<f32>, GpuError> {
-        let rows: Vec<RowInput<'_>> = ids.iter().map(|&id| RowInput::Token(id)).collect();
-        self.step_rows(&rows, &[]).await
-    }
-
-    /// Reads rows, of which those of each span belong together, as those of a picture do, and gives the graph's output. If it
-    /// fails or is dropped, nothing was read.
-    pub async fn step_rows(
-        &mut self,
-        rows: &[RowInput<'_>],
-        spans: &[Range<usize>],
-    ) -> Result<Vec<f32>, GpuError> {
+    /// Reads the rows of `input` and gives the graph's output, row by row. If it fails or is dropped, nothing was read.
+    pub async fn step(&mut self, input: impl Into<StepInput<'_>>) -> Result<Vec<f32>, GpuError> {
+        let input = input.into();
         let output = self.model.graph.value(self.model.graph.output()).shape;
-        let bytes = 4 * u64::from(output.width) * output.rows.count(rows.len()) as u64;
-        let result = self.step_in_turn(rows, spans, bytes).await;
+        let bytes = 4 * u64::from(output.width) * output.rows.count(input.rows.len()) as u64;
+        let result = self.step_in_turn(&input, bytes).await;
         // A step that follows the chunks of a prompt ends it.
         self.unpin();
         let (slot, read, submission) = result?;
@@ -124,13 +108,13 @@ impl GpuState {
             let mut run = self.shared.borrow();
             run.spare.push(read);
             let conversation = run.conversation(self.id);
-            let tokens = conversation.len as usize + rows.len();
+            let tokens = conversation.len as usize + input.rows.len();
             // Evicted meanwhile, it remembers nothing; the logits are right all the same.
             if conversation.evicted { None } else { Some(tokens) }
         };
-        self.check_finite(&logits, slot, tokens.unwrap_or(rows.len()))?;
+        self.check_finite(&logits, slot, tokens.unwrap_or(input.rows.len()))?;
         if tokens.is_some() {
-            self.shared.borrow().conversation(self.id).len += rows.len() as u32;
+            self.shared.borrow().conversation(self.id).len += input.rows.len() as u32;
         }
         Ok(logits)
     }
@@ -138,12 +122,11 @@ impl GpuState {
     /// Writes and submits a step, and a copy of its output. Gives the slot, and where the output comes back.
     async fn step_in_turn(
         &self,
-        rows: &[RowInput<'_>],
-        spans: &[Range<usize>],
+        input: &StepInput<'_>,
         bytes: u64,
     ) -> Result<(u32, wgpu::Buffer, wgpu::SubmissionIndex), GpuError> {
         let (_turn, slot) = self.turn().await?;
-        let WrittenStep { plan, size } = self.write(rows, spans, slot).await?;
+        let WrittenStep { plan, size } = self.write(input, slot).await?;
         let (from, to) = {
             let mut run = self.shared.borrow();
             (run.buffers.outputs[0].clone(), run.read_buffer(&self.model, bytes))
@@ -168,12 +151,8 @@ impl GpuState {
     }
 
     /// Checks a step's rows and writes what the step reads. The turn is held.
-    pub(crate) async fn write(
-        &self,
-        rows: &[RowInput<'_>],
-        spans: &[Range<usize>],
-        slot: u32,
-    ) -> Result<WrittenStep, GpuError> {
+    pub(crate) async fn write(&self, input: &StepInput<'_>, slot: u32) -> Result<WrittenStep, GpuError> {
+        let StepInput { rows, spans } = input;
         let (model, shared) = (&*self.model, &*self.shared);
         let position = shared.borrow().conversation(self.id).len;
         let (context, cached) = (model.options.context as usize, position as usize);
@@ -181,6 +160,8 @@ impl GpuState {
             return Err(GpuError::StepSize { rows: rows.len(), cached, context });
         }
         let ids = self.checked_ids(rows)?;
+        input.check_spans()?;
+        let ahead = AheadRules::of(&model.graph)?;
         let count = rows.len() as u32;
         let shape = prompt_shape(count, model.options.most_rows());
         let plan = model.prepare(shared, shape).await?;
@@ -197,8 +178,9 @@ impl GpuState {
             }
         }
         for span in spans {
-            table.join(span.clone(), span_layers(model));
+            table.join(span.clone(), ahead.layers(Ahead::Span));
         }
+        table.join(0..rows.len(), ahead.layers(Ahead::Step));
         let mut run = shared.borrow();
         model.gpu.queue.write_buffer(&run.buffers.soft_rows, 0, bytemuck::cast_slice(&soft));
         model.gpu.queue.write_buffer(

@@ -2,7 +2,7 @@
 
 use crate::{
     GpuError, GpuState, PlanReport, Residency, readback,
-    state::{RowInput, WrittenStep},
+    state::{StepInput, WrittenStep},
 };
 
 impl GpuState {
@@ -20,8 +20,7 @@ impl GpuState {
         }
         let mut report = self.model.report(rows, self.len() as u32)?;
         let (_turn, slot) = self.turn().await?;
-        let WrittenStep { plan, size } =
-            self.write(&vec![RowInput::Token(0); rows as usize], &[], slot).await?;
+        let WrittenStep { plan, size } = self.write(&StepInput::from(&vec![0; rows as usize]), slot).await?;
         let times = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
             label: Some("times"),
             ty: wgpu::QueryType::Timestamp,

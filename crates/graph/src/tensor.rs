@@ -106,6 +106,7 @@ impl<'g> Tensor<'g> {
         assert_eq!((k.width(), v.width()), (width, width), "keys and values must fill their heads");
         k.same_rows(v);
         self.same_rows(k);
+        assert_ne!(self.shape().rows, Rows::Last, "last rows belong to different conversations");
         self.attended(Attended::Rows { k: k.value, v: v.value }, shape)
     }
 

@@ -4,8 +4,8 @@ use super::{Run, SharedRun};
 use crate::{GpuError, GpuModel};
 
 impl GpuModel {
-    /// The slot of a conversation: the one it has, a free one, one more, or that of the conversation that was used least
-    /// recently. The turn is held. Without an answer, every slot is held by a conversation whose prompt is being read.
+    /// The slot of a conversation: its own, a free one, one from a larger pool, or an evicted one. `None` if a prompt is being
+    /// read in every slot. The caller holds the turn.
     pub(crate) async fn slot(&self, shared: &SharedRun, id: u64) -> Result<Option<u32>, GpuError> {
         loop {
             let grown = {

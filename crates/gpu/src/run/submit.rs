@@ -1,4 +1,4 @@
-//! Steps: the plan of each, and its way to the GPU.
+//! Makes, records and submits the plans of steps.
 
 use std::{collections::BTreeSet, ops::Range, rc::Rc};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl GpuModel {
-    /// Makes the plan for steps of a shape, if it is not there. The turn is held.
+    /// The plan for a shape, made on first use. The caller holds the turn.
     pub(crate) async fn prepare(&self, shared: &SharedRun, shape: StepShape) -> Result<Rc<Plan>, GpuError> {
         loop {
             let Some(outcome) = shared.borrow().allocated.pop() else { break };
@@ -53,13 +53,13 @@ impl GpuModel {
         };
         outcome.known().await?;
         let plan = Rc::new(plan?);
-        // What was refused while it was made would be refused again in every step.
+        // An error while binding would repeat in every step.
         self.gpu.check()?;
         shared.borrow().plans.insert(shape, plan.clone());
         Ok(plan)
     }
 
-    /// Records and submits a step whose table was written. Waits only where experts have to be brought. The turn is held.
+    /// Records and submits a step whose table was written. Waits only for paged experts. The caller holds the turn.
     pub(crate) async fn submit(
         &self,
         shared: &SharedRun,
@@ -69,12 +69,7 @@ impl GpuModel {
     ) -> Result<wgpu::SubmissionIndex, GpuError> {
         let mut first = 0;
         for (pause, routing) in plan.pauses() {
-            let paging = shared
-                .borrow()
-                .buffers
-                .paging
-                .clone()
-                .expect("a plan that pauses has what it needs for that");
+            let paging = shared.borrow().buffers.paging.clone().expect("paged plans have paging buffers");
             let rows = if pause.rows == Rows::Last { size.last } else { size.rows };
             let bytes = 4 * u64::from(rows) * u64::from(pause.width);
             let copy = BufferCopy { from: routing.clone(), to: paging.read.clone(), to_offset: 0, bytes };
@@ -111,7 +106,7 @@ impl GpuModel {
         self.gpu.queue.submit([encoder.finish()])
     }
 
-    /// Brings the experts that a routing names, and writes the routing with their pages.
+    /// Uploads the experts of a routing and writes the routing with page indices.
     async fn bring(&self, pause: &Pause, routing: Vec<f32>, pages: &wgpu::Buffer) -> Result<(), GpuError> {
         let Self { gpu, set, manifest, resident, .. } = self;
         let pool = &manifest.pools[pause.pool];

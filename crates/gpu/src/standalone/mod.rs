@@ -18,7 +18,7 @@ use crate::{
     Gpu, GpuError, KernelSpec, UniformValue,
     kernel::Access,
     readback,
-    rows::{RowTable, SpanLayers, TABLE_BYTES},
+    rows::{JoinedLayers, RowTable, TABLE_BYTES},
 };
 
 /// A step of one conversation.
@@ -78,7 +78,7 @@ pub fn prepare(
 pub fn run(gpu: &Gpu, kernels: &[Prepared], step: &Step) {
     let mut table = RowTable::prompt(0, step.position, step.rows);
     for span in &step.spans {
-        table.join(span.clone(), SpanLayers { global: true, sliding: true });
+        table.join(span.clone(), JoinedLayers { global: true, sliding: true });
     }
     let mut contents = table.bytes();
     contents.resize(TABLE_BYTES as usize, 0);

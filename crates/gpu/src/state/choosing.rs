@@ -1,11 +1,11 @@
 //! Tokens that the GPU chooses, while steps for the next ones are in flight.
 //!
-//! Conversations that are written at the same time are decoded together: a step has a row for each, so that the weights are
-//! read once for all of them. Whichever conversation asks for its next token submits such steps for all.
+//! Conversations that generate at the same time share steps of one row each, so the weights are read once. The conversation
+//! that asks for a token submits the steps for all.
 
 use std::rc::Rc;
 
-use super::{GpuState, RowInput, WrittenStep};
+use super::{GpuState, StepInput, WrittenStep};
 use crate::{
     GpuError,
     options::decode_shape,
@@ -23,12 +23,12 @@ const AHEAD: usize = 4;
 const CHOICE_BYTES: u64 = 16;
 
 impl GpuState {
-    /// Reads `ids`, at most one step of them, and gives no output. If it fails or is dropped, nothing was read. The
-    /// conversation keeps its slot until a reply [begins](Self::begin) or [ends](Self::end).
-    pub async fn read(&mut self, ids: &[u32]) -> Result<(), GpuError> {
+    /// Reads the rows of `input`, at most one step of them, and gives no output. If it fails or is dropped, nothing was read.
+    /// The conversation keeps its slot until a reply [begins](Self::begin) or [ends](Self::end).
+    pub async fn read(&mut self, input: impl Into<StepInput<'_>>) -> Result<(), GpuError> {
         self.shared.borrow().conversation(self.id).pinned = true;
         let before = self.len();
-        let (slot, first_logits) = self.read_step(ids, None).await?;
+        let (slot, first_logits) = self.read_step(&input.into(), None).await?;
         // Waits for the step: a prompt that is cancelled should not leave the GPU busy for long, and other conversations may
         // want a step in between.
         let read = Unfinished { state: self, before };
@@ -41,13 +41,13 @@ impl GpuState {
         })
     }
 
-    /// Reads `ids`, at most one step of them, and chooses a token after them, and one after another, up to `most`.
-    /// Steps for tokens that [`next_token`](Self::next_token) has not asked for yet are already in flight.
+    /// Reads the rows of `input`, at most one step of them, and chooses a token after them, and one after another, up to
+    /// `most`. Steps for tokens that [`next_token`](Self::next_token) has not asked for yet are already in flight.
     ///
-    /// `history` holds all tokens read, with `ids` at its end: penalties look back on it.
+    /// `history` holds all tokens read, those of `input` at its end: penalties look back on it.
     pub async fn begin(
         &mut self,
-        ids: &[u32],
+        input: impl Into<StepInput<'_>>,
         sampling: &Sampling,
         history: &[u32],
         most: usize,
@@ -55,7 +55,7 @@ impl GpuState {
         // Discards the steps of an earlier reply that are still in flight.
         self.shared.borrow().conversation(self.id).end();
         let before = self.len();
-        let result = self.read_and_choose(ids, sampling, history, most).await;
+        let result = self.read_and_choose(&input.into(), sampling, history, most).await;
         if result.is_err() && !matches!(result, Err(GpuError::Evicted)) {
             self.truncate(before);
         }
@@ -72,7 +72,7 @@ impl GpuState {
 
     async fn read_and_choose(
         &self,
-        ids: &[u32],
+        input: &StepInput<'_>,
         sampling: &Sampling,
         history: &[u32],
         most: usize,
@@ -88,22 +88,30 @@ impl GpuState {
         };
         outcome.known().await?;
         begun?;
-        self.read_in_turn(ids, Some(most.saturating_sub(1)), slot).await?;
+        self.read_in_turn(input, Some(most.saturating_sub(1)), slot).await?;
         self.run_ahead().await
     }
 
-    /// Reads `ids` in one step. With `wanted`, a token is chosen after them, and as many more may be.
-    async fn read_step(&self, ids: &[u32], wanted: Option<usize>) -> Result<(u32, Choice), GpuError> {
+    /// Reads `input` in one step. With `wanted`, a token is chosen after it, and as many more may be.
+    async fn read_step(
+        &self,
+        input: &StepInput<'_>,
+        wanted: Option<usize>,
+    ) -> Result<(u32, Choice), GpuError> {
         let (_turn, slot) = self.turn().await?;
-        let choice = self.read_in_turn(ids, wanted, slot).await?;
+        let choice = self.read_in_turn(input, wanted, slot).await?;
         Ok((slot, choice))
     }
 
     /// The same, where the turn is held.
-    async fn read_in_turn(&self, ids: &[u32], wanted: Option<usize>, slot: u32) -> Result<Choice, GpuError> {
+    async fn read_in_turn(
+        &self,
+        input: &StepInput<'_>,
+        wanted: Option<usize>,
+        slot: u32,
+    ) -> Result<Choice, GpuError> {
         let model = &*self.model;
-        let rows: Vec<RowInput<'_>> = ids.iter().map(|&id| RowInput::Token(id)).collect();
-        let WrittenStep { plan, size } = self.write(&rows, &[], slot).await?;
+        let WrittenStep { plan, size } = self.write(input, slot).await?;
         let (ending, read) = {
             let mut run = self.shared.borrow();
             let read = run.read_buffer(model, CHOICE_BYTES);
@@ -120,7 +128,7 @@ impl GpuState {
         let choice = Choice { step: Rc::new(step), at: 0 };
         let mut run = self.shared.borrow();
         let conversation = run.conversation(self.id);
-        conversation.len += ids.len() as u32;
+        conversation.len += input.rows.len() as u32;
         if let Some(wanted) = wanted {
             conversation.choices.push_back(choice.clone());
             conversation.wanted = wanted;
@@ -139,7 +147,8 @@ impl GpuState {
             let conversation = run.conversation(self.id);
             let tokens = conversation.len as usize + 1 - conversation.choices.len();
             let choice = conversation.choices.front().cloned();
-            let choice = choice.ok_or(GpuError::Unsupported { operation: "a token after the last" })?;
+            let choice =
+                choice.ok_or(GpuError::Unsupported { operation: "more tokens than were asked for" })?;
             (choice, tokens, slot)
         };
         // Taken when it is there: if the caller gives up waiting, it is found the next time.
@@ -176,7 +185,7 @@ impl GpuState {
             let Some(token) = conversation.unread.filter(|_| goes_on) else { return Ok(()) };
             (token, conversation.wanted - 1)
         };
-        self.read_in_turn(&[token], Some(wanted), slot).await?;
+        self.read_in_turn(&StepInput::from(&[token]), Some(wanted), slot).await?;
         self.shared.borrow().conversation(self.id).unread = None;
         Ok(())
     }
@@ -208,7 +217,7 @@ impl GpuState {
             let mut rows = Vec::new();
             let mut ending = Ending::default();
             for (index, &id) in together.iter().enumerate() {
-                let slot = run.pool.held_by(id).expect("who is being written has a slot");
+                let slot = run.pool.held_by(id).expect("a conversation in a reply has a slot");
                 let conversation = run.conversation(id);
                 rows.push((slot, conversation.len));
                 conversation.written = conversation.written.max(conversation.len + 1);
@@ -238,7 +247,7 @@ impl GpuState {
     }
 }
 
-/// The conversations whose next tokens one step should choose, if it is time for one.
+/// The conversations to decode in the next step, or none if it should wait.
 ///
 /// A conversation whose tokens are taken slowly would make every step one for the others alone, so a step waits until all
 /// have room for its choice, or until `asking` has nothing in flight any more; from then on others do not wait for it.

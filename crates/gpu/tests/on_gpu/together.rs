@@ -5,7 +5,8 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 use rullama_gemma::Outputs;
 use rullama_gpu::{
-    CacheFormat, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions, Residency, RowInput, Sampling,
+    CacheFormat, Footprint, GpuError, GpuModel, GpuOptions, GpuState, ModelOptions, Residency, RowInput,
+    Sampling, StepInput,
 };
 use rullama_graph::{Ahead, AttendShape, Builder, CacheInfo, Mask, Rope, WeightInfo};
 use rullama_reference::{Caches, Row, Sequence, Step, Weights, run};
@@ -38,11 +39,23 @@ async fn next_tokens(state: &mut GpuState, count: usize) -> Result<Vec<u32>, Gpu
     Ok(tokens)
 }
 
+/// Reads a prompt in as many steps as it takes, and begins a reply.
+async fn begin(state: &mut GpuState, prompt: &[u32], count: usize) {
+    let rows = state.rows_at_once();
+    let (before, last) = prompt.split_at((prompt.len() - 1) / rows * rows);
+    for ids in before.chunks(rows) {
+        state.read(ids).await.unwrap();
+    }
+    state.begin(last, &Sampling::GREEDY, prompt, count).await.unwrap();
+}
+
 #[test]
 fn conversations_get_the_tokens_they_get_alone() {
     const COUNT: usize = 10;
     for (name, conversations) in MODELS.into_iter().zip([8, 3, 2]) {
-        let model = loaded(name, &ModelOptions::default().context(128).conversations(8));
+        // Steps of eight rows make short rings, which the prompts and replies write several times over.
+        let options = ModelOptions::default().context(128).conversations(8).rows(8);
+        let model = loaded(name, &options);
         let prompts = prompts(conversations);
         let alone: Vec<Vec<u32>> =
             prompts.iter().map(|prompt| generated(&mut model.state().unwrap(), prompt, COUNT)).collect();
@@ -50,13 +63,15 @@ fn conversations_get_the_tokens_they_get_alone() {
         let mut states: Vec<GpuState> = prompts.iter().map(|_| model.state().unwrap()).collect();
         let found = pollster::block_on(async {
             for (state, prompt) in states.iter_mut().zip(&prompts) {
-                state.begin(prompt, &Sampling::GREEDY, prompt, COUNT).await.unwrap();
+                begin(state, prompt, COUNT).await;
             }
             join_all(states.iter_mut().map(|state| next_tokens(state, COUNT))).await
         });
         for ((prompt, alone), found) in prompts.iter().zip(alone).zip(found) {
             assert_eq!(found.unwrap(), alone, "{name}, a prompt of {}", prompt.len());
         }
+        let together = model.footprint().unwrap().decoded_together;
+        assert!(together as usize >= conversations, "{name}: at most {together} rows in a step");
     }
 }
 
@@ -119,12 +134,7 @@ fn conversations_share_what_is_brought() {
         let mut states = [model.state().unwrap(), model.state().unwrap()];
         let found =
             pollster::block_on(join_all(states.iter_mut().zip(&prompts).map(|(state, prompt)| async {
-                let at_once = state.rows_at_once();
-                let (first, last) = prompt.split_at((prompt.len() - 1) / at_once * at_once);
-                for ids in first.chunks(at_once) {
-                    state.read(ids).await.unwrap();
-                }
-                state.begin(last, &Sampling::GREEDY, prompt, 5).await.unwrap();
+                begin(state, prompt, 5).await;
                 next_tokens(state, 5).await.unwrap()
             })));
         assert_eq!(found, alone, "{name}");
@@ -140,15 +150,22 @@ fn opening_conversations_costs_nothing() {
     let options = ModelOptions::default().context(64).conversations(2);
     let model = load(&gpu, &file, graph(&file, Outputs::Last), &options);
     let ids = [2, 610, 483];
-    let expected = step(&mut model.state().unwrap(), &ids);
-    let before = model.footprint();
+    let expected = generated(&mut model.state().unwrap(), &ids, 3);
+    let before = model.footprint().unwrap();
     for _ in 0..100 {
-        let mut state = model.state().unwrap();
-        assert_eq!(step(&mut state, &ids), expected);
+        assert_eq!(generated(&mut model.state().unwrap(), &ids, 3), expected);
     }
-    let idle: Vec<GpuState> = (0..100).map(|_| model.state().unwrap()).collect();
-    assert_eq!(model.footprint(), before, "pipelines, plans, buffers that wait to be used again");
-    drop(idle);
+    assert_eq!(model.footprint().unwrap(), before, "a hundred conversations, one after another");
+    let mut open: Vec<GpuState> = (0..100).map(|_| model.state().unwrap()).collect();
+    assert_eq!(model.footprint().unwrap(), Footprint { conversations: 100, ..before.clone() });
+    // All of them read, though the pool has two slots: each makes room for the next.
+    for state in &mut open {
+        step(state, &ids);
+    }
+    let grown = model.footprint().unwrap();
+    assert_eq!((grown.slots, grown.conversations, grown.pipelines), (2, 100, before.pipelines));
+    drop(open);
+    assert_eq!(model.footprint().unwrap(), Footprint { conversations: 0, ..grown });
 }
 
 /// Soft rows are taken as they are, and rows of a span see each other in the layers that say so.
@@ -184,7 +201,7 @@ fn soft_rows_and_spans_are_those_of_the_reference() {
             rows.insert(2 + at, Row::Soft(soft));
         }
         #[expect(clippy::single_range_in_vec_init, reason = "one span of five rows")]
-        let spans = if ahead == Ahead::Step { vec![0..12] } else { vec![2..7] };
+        let spans = vec![2..7];
         let weights = Weights::new(model.clone(), 1 << 30);
         let mut caches = Caches::new(&graph, CacheFormat::F32);
         let sequence = Sequence { rows, spans: spans.clone() };
@@ -197,10 +214,19 @@ fn soft_rows_and_spans_are_those_of_the_reference() {
         for options in [options.clone(), options.unfused()] {
             let loaded = load(&gpu, &model, graph.clone(), &options);
             let mut state = loaded.state().unwrap();
-            let found = pollster::block_on(state.step_rows(&inputs, &spans)).unwrap();
+            let input = StepInput { rows: inputs.clone(), spans: spans.clone() };
+            let found = pollster::block_on(state.step(input)).unwrap();
             assert!(apart(&found, expected.values()) < 1e-3, "{mask}: {}", apart(&found, expected.values()));
-            let narrow = pollster::block_on(state.step_rows(&[RowInput::Soft(&[1.0])], &[]));
-            assert!(matches!(narrow, Err(GpuError::SoftWidth { found: 1, expected: 128 })), "{narrow:?}");
+            let mut refused = |rows: &[RowInput<'static>], spans: &[std::ops::Range<usize>]| {
+                let input = StepInput { rows: rows.to_vec(), spans: spans.to_vec() };
+                pollster::block_on(state.step(input)).unwrap_err()
+            };
+            let narrow = refused(&[RowInput::Soft(&[1.0])], &[]);
+            assert!(matches!(narrow, GpuError::SoftWidth { found: 1, expected: 128 }), "{narrow:?}");
+            for spans in [vec![0..0], vec![1..3], vec![0..2, 1..2]] {
+                let wrong = refused(&[RowInput::Token(2); 2], &spans);
+                assert!(matches!(wrong, GpuError::WrongSpan { rows: 2, .. }), "{spans:?}: {wrong:?}");
+            }
         }
     }
 }
