@@ -66,6 +66,21 @@ pub(crate) fn most_unroll(chunks: u32, split_k: bool) -> u32 {
     if chunks > 256 && !split_k { 2 } else { 3 }
 }
 
+// ---- products of a few rows (`linear_few`)
+
+/// Threads per workgroup.
+pub(crate) const FEW_ROW_THREADS: u32 = 128;
+
+/// Up to this many rows a product that has no experts uses `linear_few`.
+pub(crate) const MOST_FEW_ROWS: u32 = 16;
+
+/// Workgroups that keep the device busy, and workgroups beyond which each takes several tiles.
+pub(crate) const LEAST_FEW_WORKGROUPS: u32 = 192;
+pub(crate) const BUSY_FEW_WORKGROUPS: u32 = 396;
+
+/// The most partial sums that a residual sum adds up.
+pub(crate) const MOST_FEW_SPLITS: u32 = 8;
+
 // ---- products of many rows (`linear_tile`)
 
 /// Workgroups that keep the device busy, by tile size (one kernel, `lab_tile`). Those of `WIDE` have only 64 threads.

@@ -55,6 +55,7 @@ files! {
         Combine => "kernel/combine.wgsl",
         GroupRows => "kernel/group_rows.wgsl",
         LinearRow => "kernel/linear_row.wgsl",
+        LinearFew => "kernel/linear_few.wgsl",
         Residual => "kernel/residual.wgsl",
         PerLayer => "kernel/per_layer.wgsl",
         Read => "kernel/read.wgsl",

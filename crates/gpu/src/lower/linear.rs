@@ -5,6 +5,7 @@ use bytemuck::Zeroable;
 use super::{
     Count, Dispatch, Lowering, Place, Slot,
     experts::GroupKey,
+    few_rows::{FewProduct, FewRows},
     plain::{Planes, expert_stride, fragment, planes},
     select::{RowProduct, RowShape},
     stage::{Epilogue, Input, InputSource, Linear, Norm},
@@ -13,14 +14,16 @@ use crate::{
     Experts, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, UniformValue,
     attention::RowAttention,
     params::{LinearParams, MergedInput, ResidualInput},
-    tuning::FEW_ROWS,
+    tuning::{FEW_ROWS, MOST_FEW_ROWS},
 };
 
 /// The kernel that computes a product, with its tile sizes.
 #[derive(Debug, Clone, Copy)]
 enum ProductKernel {
-    /// One row or a few at a time.
+    /// One row at a time.
     Rows(RowShape),
+    /// A few rows.
+    Few(FewRows),
     /// Many rows.
     Tiles(Tiles),
     /// Many rows, those of each expert together.
@@ -33,6 +36,7 @@ impl ProductKernel {
     fn body(self) -> Kernel {
         match self {
             Self::Rows(_) => Kernel::LinearRow,
+            Self::Few(_) => Kernel::LinearFew,
             Self::Tiles(_) | Self::Grouped(..) => Kernel::LinearTile,
             Self::Matrices(_) => Kernel::LinearMatrix,
         }
@@ -94,7 +98,11 @@ impl Lowering<'_> {
 
         // Products of several weights are columns of one buffer.
         let y_width = linear.beside.map_or(outputs * slots, |beside| beside.width);
-        let partial_sums = if let ProductKernel::Rows(shape) = kernel { shape.partial_sums() } else { 1 };
+        let partial_sums = match kernel {
+            ProductKernel::Rows(shape) => shape.partial_sums(),
+            ProductKernel::Few(shape) => shape.partial_sums(),
+            _ => 1,
+        };
         let scratch = match linear.beside {
             Some(beside) if beside.column > 0 => self.place(beside.first)?.scratch,
             _ => self.claim_rows(linear.rows, y_width * partial_sums),
@@ -102,12 +110,14 @@ impl Lowering<'_> {
         self.partial_sums.extend(linear.outputs.iter().map(|&(_, value)| (value, partial_sums)));
         let y_at = linear.beside.map_or(0, |beside| beside.column);
         let mut at = y_at;
+        // A step of one row has no next row, and its consumers read partial sums by their own width.
+        let y_stride = if rows == 1 { y_width } else { y_width * partial_sums };
         for &(weight, value) in &linear.outputs {
-            self.places.insert(value, Place { scratch, at, stride: y_width });
+            self.places.insert(value, Place { scratch, at, stride: y_stride });
             at += graph.weight(weight).rows * slots;
         }
         product.buffers.push(("y", Slot::Scratch(scratch)));
-        (product.params.y_at, product.params.y_stride) = (y_at, y_width);
+        (product.params.y_at, product.params.y_stride) = (y_at, y_stride);
 
         let (spec, workgroups) = self.cut(product.spec, linear, kernel, outputs, slots);
         // Matrices that are read: by tiles once for all rows.
@@ -143,6 +153,20 @@ impl Lowering<'_> {
         let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
         let rows = self.count(linear.rows);
         let experts = linear.routing.map(|_| Experts { count: info.matrices, used: slots });
+        let most_partial_sums = match (linear.input, linear.epilogue, &linear.outputs[..]) {
+            // Only sums that no epilogue changes can be added up later.
+            (Input::Value(_), Epilogue::Store, [(_, value)])
+                if experts.is_none() && linear.beside.is_none() =>
+            {
+                self.split_k_limits.get(value).copied().unwrap_or(1)
+            }
+            _ => 1,
+        };
+        if experts.is_none() && (2..=MOST_FEW_ROWS).contains(&rows) {
+            let may_split = most_partial_sums > 1;
+            let product = FewProduct { width: info.width, outputs, rows, paired, may_split };
+            return ProductKernel::Few(FewRows::new(product, target.workgroup_memory, target.subgroup));
+        }
         if rows > FEW_ROWS {
             match experts {
                 // Rows are grouped by expert.
@@ -170,15 +194,7 @@ impl Lowering<'_> {
             outputs,
             rows: if experts.is_some() { 1 } else { rows },
             made,
-            most_partial_sums: match (linear.input, linear.epilogue, &linear.outputs[..]) {
-                // Only sums that no epilogue changes can be added up later.
-                (Input::Value(_), Epilogue::Store, [(_, value)])
-                    if experts.is_none() && linear.beside.is_none() =>
-                {
-                    self.split_k_limits.get(value).copied().unwrap_or(1)
-                }
-                _ => 1,
-            },
+            most_partial_sums,
         };
         ProductKernel::Rows(RowShape::new(product, target.workgroup_memory, target.subgroup))
     }
@@ -302,8 +318,8 @@ impl Lowering<'_> {
                 product.with(Fragment::Grouped);
             }
             (ProductKernel::Tiles(_), _) => product.with(Fragment::InOrder),
-            // Matrix units always take rows in order.
-            (ProductKernel::Matrices(_), _) => {}
+            // A few rows, and those on matrix units, are always in order.
+            (ProductKernel::Matrices(_) | ProductKernel::Few(_), _) => {}
             (_, Some(routing)) => {
                 product.buffers.push(("routing", self.experts(routing, packed)?));
                 product.with(Fragment::Routed);
@@ -329,6 +345,11 @@ impl Lowering<'_> {
                 let spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
                 let (x, y) = (shape.workgroups(outputs), Count::Blocks(linear.rows, shape.rows()));
                 (spec, [Count::Fixed(x), y, Count::Fixed(slots)])
+            }
+            ProductKernel::Few(shape) => {
+                let spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
+                let (x, y) = (shape.workgroups(outputs), Count::Blocks(linear.rows, shape.rows()));
+                (spec, [Count::Fixed(x), y, one])
             }
             ProductKernel::Tiles(tiles) => {
                 let [x, ..] = tiles.grid(1, outputs);

@@ -6,6 +6,7 @@
 //! | `consumers` | which operations read each value |
 //! | `select` | a stage becomes dispatches: which kernel, which constants, how many workgroups |
 //! | `linear` | the dispatches of matrix products |
+//! | `few_rows` | how products of a few rows are divided |
 //! | `split_k` | products that leave partial sums to their consumer |
 //! | `attention` | the dispatches of attention |
 //! | `experts` | rows grouped by their experts |
@@ -17,6 +18,7 @@
 mod attention;
 mod consumers;
 mod experts;
+mod few_rows;
 mod fuse;
 mod linear;
 mod plain;
@@ -123,11 +125,7 @@ pub(crate) fn lower(target: LoweringTarget<'_>, shape: StepShape) -> Result<Prog
         program: Program { domains: target.domains.to_vec(), ..Program::default() },
         places: HashMap::new(),
         unmerged: HashMap::new(),
-        split_k_limits: if shape.rows == 1 {
-            split_k::split_k_limits(graph, &stages)
-        } else {
-            HashMap::new()
-        },
+        split_k_limits: split_k::split_k_limits(graph, shape, &stages),
         partial_sums: HashMap::new(),
         groups: HashMap::new(),
     };

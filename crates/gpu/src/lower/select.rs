@@ -54,9 +54,11 @@ impl Lowering<'_> {
         let graph = target.graph;
         let shape = graph.value(out).shape;
         let vector = |weight| target.manifest.vector(graph, weight);
+        let partial_sums = self.partial_sums.get(&sum.branch).copied().unwrap_or(1);
+        let branch = if partial_sums > 1 { self.place(sum.branch)?.slot() } else { self.whole(sum.branch)? };
         let mut buffers = vec![
             ("base", self.whole(sum.base)?),
-            ("branch", self.whole(sum.branch)?),
+            ("branch", branch),
             ("vectors", Slot::Vectors),
             ("y", self.claim(out)),
         ];
@@ -79,6 +81,7 @@ impl Lowering<'_> {
         };
         let spec = spec
             .constant("LANES", ROW_THREADS)
+            .constant("BRANCH", partial_sums)
             .constant("SCALED", sum.scale.is_some().into())
             .constant("FOURS", (shape.width / 4).div_ceil(ROW_THREADS));
         let workgroups = [Count::Fixed(1), Count::Rows(shape.rows), Count::Fixed(1)];

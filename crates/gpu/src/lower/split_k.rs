@@ -10,25 +10,35 @@ use std::collections::{HashMap, HashSet};
 use rullama_graph::{Graph, Value};
 
 use super::{
+    StepShape,
     consumers::Consumers,
     stage::{Input, InputSource, Linear, Stage},
 };
-use crate::tuning::{NARROW_CONSUMER_SPLITS, NARROW_OUTPUTS, WIDE_CONSUMER_SPLITS};
+use crate::tuning::{
+    MOST_FEW_ROWS, MOST_FEW_SPLITS, NARROW_CONSUMER_SPLITS, NARROW_OUTPUTS, WIDE_CONSUMER_SPLITS,
+};
 
-/// Matrix products that may be computed split-K in steps of one row: their only consumer can add partial sums. Maps each to
-/// its maximum number of splits.
-pub(super) fn split_k_limits(graph: &Graph, stages: &[Stage]) -> HashMap<Value, u32> {
-    let Consumers { consumers, .. } = Consumers::new(graph, true);
+/// Matrix products that may be computed split-K: their only consumer can add partial sums. Maps each to its maximum number of
+/// splits. In steps of one row that is a product whose prologue computes its input, in steps of a few rows a residual sum.
+pub(super) fn split_k_limits(graph: &Graph, shape: StepShape, stages: &[Stage]) -> HashMap<Value, u32> {
+    let Consumers { consumers, .. } = Consumers::new(graph, shape.decodes);
     let mut found: HashMap<Value, u32> = HashMap::new();
     let mut others = HashSet::new();
     for stage in stages {
         match stage {
             Stage::Linear(linear) => {
                 if let Input::Prologue { source: InputSource::Sum(sum), .. } = linear.input {
+                    if shape.rows > 1 {
+                        others.insert(sum.branch);
+                        continue;
+                    }
                     let most =
                         if is_narrow(graph, linear) { NARROW_CONSUMER_SPLITS } else { WIDE_CONSUMER_SPLITS };
                     found.entry(sum.branch).and_modify(|least| *least = most.min(*least)).or_insert(most);
                 }
+            }
+            Stage::Residual { sum, .. } if (2..=MOST_FEW_ROWS).contains(&shape.rows) => {
+                found.insert(sum.branch, MOST_FEW_SPLITS);
             }
             Stage::Residual { sum, .. } => {
                 others.insert(sum.branch);

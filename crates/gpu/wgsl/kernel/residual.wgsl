@@ -1,9 +1,11 @@
 // residual: sum = (base + rms_norm(branch)) · scale for each row, and its norm if that is wanted too.
 //
 // Work split   one workgroup computes one row (y).
-// Reads        base, branch [rows, width], vectors        Writes   y [rows, width]; what the slot writes
+// Reads        base [rows, width], branch [rows, BRANCH, width], vectors
+// Writes       y [rows, width]; what the slot writes
 // Slots        normed: finish     reduce: workgroup_sum     entry
-// Constants    LANES, SCALED, FOURS (vectors of four values that a lane has at most)
+// Constants    LANES, BRANCH (vectors that the branch is the sum of), SCALED, FOURS (vectors of four values that a lane has
+//              at most)
 
 struct Params {
     width: u32,
@@ -28,7 +30,9 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
     for (var i = 0u; i < FOURS; i++) {
         let four = lane + i * LANES;
         if four < fours {
-            branches[i] = branch[at + four];
+            var sum = branch[BRANCH * at + four];
+            for (var split = 1u; split < BRANCH; split++) { sum += branch[BRANCH * at + split * fours + four]; }
+            branches[i] = sum;
             squares += dot(branches[i], branches[i]);
         }
     }
