@@ -3,12 +3,11 @@
 //! Each thread multiplies four rows of the weight with all rows of x. What limits a large GPU then is arithmetic and the
 //! number of workgroups, so that narrow products are split along the width where their consumer adds partial sums.
 
-use crate::{
-    Fragment, KernelSpec,
-    tuning::{
-        BUSY_FEW_WORKGROUPS, FEW_ROW_THREADS, LEAST_FEW_WORKGROUPS, MOST_FEW_SPLITS, MOST_WORKGROUP_MEMORY,
-    },
-};
+use crate::{Fragment, KernelSpec, tuning::MOST_WORKGROUP_MEMORY};
+
+pub(crate) fn tune(at: usize, or: u32) -> u32 {
+    std::env::var("FEW").ok().and_then(|t| t.split(',').nth(at).and_then(|v| v.parse().ok())).unwrap_or(or)
+}
 
 /// Rows of the weight that a thread multiplies with.
 const COLUMNS: u32 = 4;
@@ -51,26 +50,26 @@ impl FewRows {
         let all = width / 32;
         let rows = if rows <= 4 { 4 } else { 8 };
         // Without subgroups, threads add up through workgroup memory: two sums of each, with gaps.
-        let other = if subgroup.is_some() { 0 } else { 8 * (FEW_ROW_THREADS + FEW_ROW_THREADS / 4) };
+        let other = if subgroup.is_some() { 0 } else { 8 * (tune(0, 256) + tune(0, 256) / 4) };
         let room = (workgroup_memory.min(MOST_WORKGROUP_MEMORY) - other) / (CHUNK_BYTES * rows) / 8 * 8;
         let columns = outputs * if paired { 2 } else { 1 };
-        let groups = |parts: u32| columns.div_ceil(FEW_ROW_THREADS / parts * COLUMNS);
+        let groups = |parts: u32| columns.div_ceil(tune(0, 256) / parts * COLUMNS);
         let most_parts = subgroup.unwrap_or(32);
-        let wanted = if all <= 8 { 8 } else { 16 };
-        let splits = (1..=if may_split { MOST_FEW_SPLITS } else { 1 })
+        let wanted = if all <= 8 { 8 } else { tune(4, 8) };
+        let splits = (1..=if may_split { tune(3, 8) } else { 1 })
             .filter(|splits| all.is_multiple_of(8 * splits))
-            .find(|splits| groups(wanted) * splits >= LEAST_FEW_WORKGROUPS)
+            .find(|splits| groups(wanted) * splits >= tune(1, 192))
             .or_else(|| {
-                (1..=if may_split { MOST_FEW_SPLITS } else { 1 })
+                (1..=if may_split { tune(3, 8) } else { 1 })
                     .rev()
                     .find(|splits| all.is_multiple_of(8 * splits))
             })
             .unwrap_or(1);
         let chunks = all / splits;
-        let is_narrow = groups(wanted) * splits < LEAST_FEW_WORKGROUPS / 2 && chunks >= 32;
+        let is_narrow = groups(wanted) * splits < tune(1, 192) / 2 && chunks >= 32;
         let parts = if is_narrow { 32 } else { wanted }.min(most_parts);
         let piece = room.min(chunks.next_multiple_of(8)).max(8);
-        let tiles = if piece >= chunks { (groups(parts) * splits / BUSY_FEW_WORKGROUPS).max(1) } else { 1 };
+        let tiles = if piece >= chunks { (groups(parts) * splits / tune(2, 396)).max(1) } else { 1 };
         Self { rows, parts, chunks, piece, tiles, splits, paired }
     }
 
@@ -85,7 +84,7 @@ impl FewRows {
     }
 
     pub(super) fn workgroups(&self, outputs: u32) -> u32 {
-        let own = FEW_ROW_THREADS / self.parts * COLUMNS / if self.paired { 2 } else { 1 };
+        let own = tune(0, 256) / self.parts * COLUMNS / if self.paired { 2 } else { 1 };
         outputs.div_ceil(own * self.tiles) * self.splits
     }
 
@@ -95,7 +94,7 @@ impl FewRows {
             Some(lanes) => spec.with(Fragment::PartsSubgroup).constant("SUBGROUP", lanes),
             None => spec.with(Fragment::PartsWorkgroup),
         };
-        spec.constant("LANES", FEW_ROW_THREADS)
+        spec.constant("LANES", tune(0, 256))
             .constant("PARTS", self.parts)
             .constant("ROWS", self.rows)
             .constant("CHUNKS", self.chunks)

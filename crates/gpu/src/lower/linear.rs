@@ -162,12 +162,21 @@ impl Lowering<'_> {
             }
             _ => 1,
         };
-        if experts.is_none() && (2..=MOST_FEW_ROWS).contains(&rows) {
+        let bytes = u64::from(outputs) * u64::from(info.width) * if paired { 2 } else { 1 };
+        let class = match bytes {
+            0..=1_000_000 => 0,
+            1_000_001..=9_000_000 => 1,
+            9_000_001..=25_000_000 => 2,
+            25_000_001..=100_000_000 => 3,
+            _ => 4,
+        };
+        let together = crate::lower::few_rows::tune(5 + class, 9);
+        if experts.is_none() && (2..=MOST_FEW_ROWS).contains(&rows) && together == 9 {
             let may_split = most_partial_sums > 1;
             let product = FewProduct { width: info.width, outputs, rows, paired, may_split };
             return ProductKernel::Few(FewRows::new(product, target.workgroup_memory, target.subgroup));
         }
-        if rows > FEW_ROWS {
+        if rows > MOST_FEW_ROWS || (experts.is_some() && rows > FEW_ROWS) {
             match experts {
                 // Rows are grouped by expert.
                 Some(experts) if experts.can_be_grouped() => {
@@ -192,7 +201,7 @@ impl Lowering<'_> {
             format: target.manifest.packed(target.graph, first).packing.format,
             width: info.width,
             outputs,
-            rows: if experts.is_some() { 1 } else { rows },
+            rows: if experts.is_some() { 1 } else { rows.min(together) },
             made,
             most_partial_sums,
         };

@@ -84,6 +84,79 @@ fn row_dots(weight_row: u32, piece: u32, part: u32) -> vec2<f32> {
     return sum;
 }
 
+// Sums of the rows of x; in a pair, also those with the second weight. Written out, because an array that a loop indexes
+// would lie in memory.
+struct Sums {
+    a: vec2<f32>, b: vec2<f32>, c: vec2<f32>, d: vec2<f32>,
+    e: vec2<f32>, f: vec2<f32>, g: vec2<f32>, h: vec2<f32>,
+}
+
+// Adds the products of a chunk of the weight with that chunk of each row.
+fn add_chunk(sums: Sums, weight: Chunk, chunk: u32) -> Sums {
+    var next = sums;
+    next.a.x += chunk_dot(weight, 0u, chunk);
+    if ROWS > 1u { next.b.x += chunk_dot(weight, 1u, chunk); }
+    if ROWS > 2u { next.c.x += chunk_dot(weight, 2u, chunk); }
+    if ROWS > 3u { next.d.x += chunk_dot(weight, 3u, chunk); }
+    if ROWS > 4u { next.e.x += chunk_dot(weight, 4u, chunk); }
+    if ROWS > 5u { next.f.x += chunk_dot(weight, 5u, chunk); }
+    if ROWS > 6u { next.g.x += chunk_dot(weight, 6u, chunk); }
+    if ROWS > 7u { next.h.x += chunk_dot(weight, 7u, chunk); }
+    return next;
+}
+
+// The same for the second weight of a pair.
+fn add_pair(sums: Sums, weight: Chunk, chunk: u32) -> Sums {
+    var next = sums;
+    next.a.y += chunk_dot(weight, 0u, chunk);
+    if ROWS > 1u { next.b.y += chunk_dot(weight, 1u, chunk); }
+    if ROWS > 2u { next.c.y += chunk_dot(weight, 2u, chunk); }
+    if ROWS > 3u { next.d.y += chunk_dot(weight, 3u, chunk); }
+    if ROWS > 4u { next.e.y += chunk_dot(weight, 4u, chunk); }
+    if ROWS > 5u { next.f.y += chunk_dot(weight, 5u, chunk); }
+    if ROWS > 6u { next.g.y += chunk_dot(weight, 6u, chunk); }
+    if ROWS > 7u { next.h.y += chunk_dot(weight, 7u, chunk); }
+    return next;
+}
+
+// The products of several rows with the chunks that a lane has of a piece, several loads at a time.
+fn rows_dots(sums: Sums, weight_row: u32, piece: u32, part: u32) -> Sums {
+    var next = sums;
+    for (var chunk = part; chunk < PIECE; chunk += UNROLL * PARTS) {
+        let a = load_chunk(weight_row, piece + chunk);
+        var b = a;
+        var c = a;
+        var d = a;
+        if UNROLL > 1u { b = load_chunk(weight_row, piece + chunk + PARTS); }
+        if UNROLL > 2u { c = load_chunk(weight_row, piece + chunk + 2u * PARTS); }
+        if UNROLL > 3u { d = load_chunk(weight_row, piece + chunk + 3u * PARTS); }
+        next = add_chunk(next, a, chunk);
+        if UNROLL > 1u { next = add_chunk(next, b, chunk + PARTS); }
+        if UNROLL > 2u { next = add_chunk(next, c, chunk + 2u * PARTS); }
+        if UNROLL > 3u { next = add_chunk(next, d, chunk + 3u * PARTS); }
+        if PAIRED {
+            let p = load_chunk(weight_row + params.pair, piece + chunk);
+            var q = p;
+            var r = p;
+            var s = p;
+            if UNROLL > 1u { q = load_chunk(weight_row + params.pair, piece + chunk + PARTS); }
+            if UNROLL > 2u { r = load_chunk(weight_row + params.pair, piece + chunk + 2u * PARTS); }
+            if UNROLL > 3u { s = load_chunk(weight_row + params.pair, piece + chunk + 3u * PARTS); }
+            next = add_pair(next, p, chunk);
+            if UNROLL > 1u { next = add_pair(next, q, chunk + PARTS); }
+            if UNROLL > 2u { next = add_pair(next, r, chunk + 2u * PARTS); }
+            if UNROLL > 3u { next = add_pair(next, s, chunk + 3u * PARTS); }
+        }
+    }
+    return next;
+}
+
+// Adds up what the lanes that share an output have of one row, and stores it.
+fn finish_row(sum: vec2<f32>, row: u32, lane: u32, slot: u32, output: u32, here: bool) {
+    let total = part_sum(sum, lane);
+    if lane % PARTS == 0u && here && row < max(step.rows, 1u) { store(row, slot, output, total); }
+}
+
 fn kernel(workgroup: vec3<u32>, lane: u32) {
     let slot = workgroup.z;
     // All workgroups of a piece that is apart come before those of the next.
@@ -100,7 +173,7 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
         let output = (group * TILES + tile) * OUTPUTS + lane / PARTS;
         let weight_row = output + shift;
         let here = output < params.outputs && weight_row < params.shard_rows;
-        var sums: array<vec2<f32>, ROWS>;
+        var sums: Sums;
         for (var piece = first_piece; piece < pieces_end; piece += PIECE) {
             if tile == 0u && !STAGED_AHEAD {
                 if piece > first_piece { workgroupBarrier(); }
@@ -108,23 +181,26 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
                 workgroupBarrier();
             }
             if EVEN && ROWS == 1u {
-                if here { sums[0] += row_dots(weight_row, piece, part); }
+                if here { sums.a += row_dots(weight_row, piece, part); }
+            } else if EVEN {
+                if here { sums = rows_dots(sums, weight_row, piece, part); }
             } else {
                 for (var chunk = part; here && chunk < min(PIECE, CHUNKS - piece); chunk += PARTS) {
-                    let weight = load_chunk(weight_row, piece + chunk);
-                    for (var row = 0u; row < ROWS; row++) { sums[row].x += chunk_dot(weight, row, chunk); }
+                    sums = add_chunk(sums, load_chunk(weight_row, piece + chunk), chunk);
                     if PAIRED {
-                        let pair = load_chunk(weight_row + params.pair, piece + chunk);
-                        for (var row = 0u; row < ROWS; row++) { sums[row].y += chunk_dot(pair, row, chunk); }
+                        sums = add_pair(sums, load_chunk(weight_row + params.pair, piece + chunk), chunk);
                     }
                 }
             }
         }
-        for (var row = 0u; row < ROWS; row++) {
-            let total = part_sum(sums[row], lane);
-            if part == 0u && here && first_row + row < max(step.rows, 1u) {
-                store(first_row + row, slot + first_piece / PIECE, output, total);
-            }
-        }
+        let y_slot = slot + first_piece / PIECE;
+        finish_row(sums.a, first_row, lane, y_slot, output, here);
+        if ROWS > 1u { finish_row(sums.b, first_row + 1u, lane, y_slot, output, here); }
+        if ROWS > 2u { finish_row(sums.c, first_row + 2u, lane, y_slot, output, here); }
+        if ROWS > 3u { finish_row(sums.d, first_row + 3u, lane, y_slot, output, here); }
+        if ROWS > 4u { finish_row(sums.e, first_row + 4u, lane, y_slot, output, here); }
+        if ROWS > 5u { finish_row(sums.f, first_row + 5u, lane, y_slot, output, here); }
+        if ROWS > 6u { finish_row(sums.g, first_row + 6u, lane, y_slot, output, here); }
+        if ROWS > 7u { finish_row(sums.h, first_row + 7u, lane, y_slot, output, here); }
     }
 }
