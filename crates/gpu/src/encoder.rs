@@ -17,7 +17,7 @@ use crate::{
     rows::{RowTable, StepSize},
     self_test::{self, KernelSet},
     step_block::StepBlock,
-    weights::{Layout, Manifest, Numbers, Resident},
+    weights::{Manifest, ManifestOptions, Numbers, Resident},
 };
 
 /// The most rows of an input: workgroups that WebGPU guarantees along an axis.
@@ -145,9 +145,9 @@ impl GpuEncoder {
         let set = &self.set;
         let _loading = set.loading.lock().await;
         let largest_shard = set.gpu().largest_shard();
-        let layout = Layout { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
+        let settings = ManifestOptions { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
         let held = set.held();
-        let manifest = Manifest::read(set.source(), &self.graph, layout, Numbers::Read, &held).await?;
+        let manifest = Manifest::read(set.source(), &self.graph, settings, Numbers::Read, &held).await?;
         let weights = Resident::upload(set, &manifest, 0, progress).await?;
         let loaded = Rc::new(Loaded { manifest, weights, prepared: RefCell::default() });
         *self.loaded.borrow_mut() = Some(loaded.clone());

@@ -11,7 +11,7 @@ use rullama_graph::{Graph, Op};
 
 use crate::{
     Budget, Fallback, Fit, Gpu, GpuError, GpuState, ModelOptions, Residency,
-    fitting::{Fitted, LoadRequest, default_pages, layout, lowering_target, rows_at_once},
+    fitting::{Fitted, LoadRequest, default_pages, lowering_target, manifest_options, rows_at_once},
     kernel::Pipelines,
     lower::{Program, StepShape, lower},
     options::{capacities, prompt_shape},
@@ -144,8 +144,8 @@ impl GpuModel {
         position: u32,
     ) -> Result<PlanReport, GpuError> {
         let residency = options.residency.unwrap_or_default();
-        let layout = layout(gpu, residency, default_pages(graph), options);
-        let manifest = Manifest::read(model, graph, layout, Numbers::Read, &[]).await?;
+        let settings = manifest_options(gpu, residency, default_pages(graph), options);
+        let manifest = Manifest::read(model, graph, settings, Numbers::Read, &[]).await?;
         let trusted = self_test::trusted(gpu).await?;
         let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());

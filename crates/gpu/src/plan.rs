@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::{
     Gpu, GpuError,
     kernel::{Access, Pipelines},
-    lower::{Count, Pause, Program, Scratch, Slot},
+    lower::{BufferRef, Count, Pause, Program, Scratch},
     rows::StepSize,
     step_block::StepBlock,
     weights::{Resident, RowTables},
@@ -100,8 +100,8 @@ impl Plan {
 
         let row_tables =
             || around.row_tables.expect("a plan with tables in the file has room for their rows");
-        let buffer = |slot: Slot| match slot {
-            Slot::Scratch(index) => {
+        let buffer = |slot: BufferRef| match slot {
+            BufferRef::Scratch(index) => {
                 let among = |given: &[Scratch]| given.iter().position(|&other| other == index);
                 match (among(&program.inputs), among(&program.outputs)) {
                     (Some(input), _) => &around.inputs[input],
@@ -109,16 +109,16 @@ impl Plan {
                     (None, None) => &scratch[assigned[index.0]],
                 }
             }
-            Slot::Shard { packed, shard } => &around.weights.tensors[packed].buffers[shard],
-            Slot::Vectors => &around.weights.vectors,
-            Slot::Keys(cache) => &around.caches[cache.index()].0,
-            Slot::Values(cache) => &around.caches[cache.index()].1,
-            Slot::Tokens => around.tokens,
-            Slot::SoftRows => around.soft_rows,
-            Slot::Rows { packed } => row_tables().table(packed),
-            Slot::RowNumbers => row_tables().numbers(),
-            Slot::Pages => around.pages.expect("a plan with pages has a buffer for them"),
-            Slot::Turns(_) => unreachable!("turns are a part of the step's buffer"),
+            BufferRef::Shard { packed, shard } => &around.weights.tensors[packed].buffers[shard],
+            BufferRef::Vectors => &around.weights.vectors,
+            BufferRef::Keys(cache) => &around.caches[cache.index()].0,
+            BufferRef::Values(cache) => &around.caches[cache.index()].1,
+            BufferRef::Tokens => around.tokens,
+            BufferRef::SoftRows => around.soft_rows,
+            BufferRef::Rows { packed } => row_tables().table(packed),
+            BufferRef::RowNumbers => row_tables().numbers(),
+            BufferRef::Pages => around.pages.expect("a plan with pages has a buffer for them"),
+            BufferRef::RopeTable(_) => unreachable!("rotation angles are a part of the step's buffer"),
         };
         around.pipelines.prepare(gpu, program.dispatches.iter().map(|planned| &planned.spec));
         let mut dispatches = Vec::with_capacity(program.dispatches.len());
@@ -129,7 +129,7 @@ impl Plan {
                 Some(domain) => (&around.domains[domain.index()], program.domains[domain.index()]),
                 None => (around.step, around.rows),
             };
-            let bind_group = pipeline.bind_group(gpu, Some(&planned.what), |binding| {
+            let bind_group = pipeline.bind_group(gpu, Some(&planned.label), |binding| {
                 let missing = || -> ! { panic!("{} needs `{}`", planned.spec, binding.name) };
                 if binding.access == Access::Uniform {
                     let found = planned.uniforms.iter().position(|uniform| binding.is_for(uniform.layout()));
@@ -140,7 +140,7 @@ impl Plan {
                     return wgpu::BindingResource::Buffer(part);
                 }
                 match planned.buffers.iter().find(|(name, _)| *name == binding.name) {
-                    Some(&(_, Slot::Turns(rope))) => step.turns(rope, rows),
+                    Some(&(_, BufferRef::RopeTable(rope))) => step.rope_table(rope, rows),
                     Some(&(_, slot)) => buffer(slot).as_entire_binding(),
                     None => missing(),
                 }
@@ -154,7 +154,8 @@ impl Plan {
             dispatches.push(BoundDispatch { pipeline, bind_group, workgroups, domain });
         }
         let pauses = program.pauses.iter();
-        let pauses = pauses.map(|pause| (*pause, buffer(Slot::Scratch(pause.routing)).clone())).collect();
+        let pauses =
+            pauses.map(|pause| (*pause, buffer(BufferRef::Scratch(pause.routing)).clone())).collect();
         let own = scratch.into_iter().chain([parameters]).collect();
         Ok(Self { dispatches, pauses, own })
     }

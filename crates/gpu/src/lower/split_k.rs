@@ -2,8 +2,8 @@
 //!
 //! A product over a long x stages x in several pieces, because all of x does not fit into workgroup memory. With split-K
 //! each piece has workgroups of its own, which do not wait for each other, and each stores a partial sum. A consumer whose
-//! prologue computes its input can add them. Every workgroup of the consumer reads all partial sums, so there may be many
-//! where these workgroups are few.
+//! prologue computes its input can add them. Every workgroup of the consumer reads all partial sums, so a consumer with few
+//! workgroups accepts more of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ pub(super) fn split_k_limits(graph: &Graph, stages: &[Stage]) -> HashMap<Value, 
             Stage::Residual { sum, .. } => {
                 others.insert(sum.branch);
             }
-            // Any other stage that reads the value is a second consumer besides the norm of the sum.
+            // These stages count as further consumers below.
             Stage::Plain(_) | Stage::Attention(_) | Stage::PerLayer(_) => {}
         }
     }
@@ -41,6 +41,7 @@ pub(super) fn split_k_limits(graph: &Graph, stages: &[Stage]) -> HashMap<Value, 
     found
 }
 
+/// True if a product makes only a few workgroups.
 fn is_narrow(graph: &Graph, linear: &Linear) -> bool {
     let outputs: u32 = linear.outputs.iter().map(|&(weight, _)| graph.weight(weight).rows).sum();
     linear.routing.is_none() && outputs <= NARROW_OUTPUTS

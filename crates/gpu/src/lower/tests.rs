@@ -16,7 +16,7 @@ use crate::{
     rows::StepSize,
     self_test::KernelSet,
     tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
-    weights::{Layout, Manifest, Numbers},
+    weights::{Manifest, ManifestOptions, Numbers},
 };
 
 const MODELS: [&str; 5] = ["e2b", "e4b", "12b", "26b-a4b", "31b"];
@@ -70,13 +70,13 @@ impl RealSize {
     }
 
     fn on<'a>(&'a self, profile: &'a DeviceProfile) -> OnGpu<'a> {
-        let layout = Layout {
+        let settings = ManifestOptions {
             largest_shard: profile.largest_binding,
             residency: Residency::Gpu,
             most_rows: MOST_ROWS,
             pages: 0,
         };
-        let manifest = Manifest::read(&self.model, &self.graph, layout, Numbers::Read, &[]);
+        let manifest = Manifest::read(&self.model, &self.graph, settings, Numbers::Read, &[]);
         let manifest = pollster::block_on(manifest).unwrap();
         OnGpu { real: self, profile, manifest }
     }
@@ -128,7 +128,7 @@ fn plans_of_real_sizes_keep_within_limits() {
                 for dispatch in model.program(rows).dispatches {
                     let place = format!(
                         "{}, {name}, {rows} rows, {}: {}",
-                        profile.name, dispatch.what, dispatch.spec
+                        profile.name, dispatch.label, dispatch.spec
                     );
                     for position in [0, real.context - rows] {
                         let grid =

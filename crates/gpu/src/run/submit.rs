@@ -124,7 +124,7 @@ impl GpuModel {
             return Err(GpuError::Refused { reason });
         }
         let held = &resident.pages[pause.pool];
-        held.bring(set, manifest, pool, &resident.tensors, &wanted).await?;
+        held.upload(set, manifest, pool, &resident.tensors, &wanted).await?;
         for row in routing.chunks_mut(pause.width as usize) {
             for expert in &mut row[..used] {
                 *expert = held.page(*expert as u32).expect("it was brought") as f32;
