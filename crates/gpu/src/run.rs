@@ -198,7 +198,7 @@ impl GpuModel {
     pub fn footprint(&self) -> [usize; 4] {
         let Ok(shared) = self.run() else { return [0; 4] };
         let run = shared.borrow();
-        [self.pipelines.len(), run.plans.len(), run.spare.len(), run.pool.slots() as usize]
+        [self.gpu.pipelines().len(), run.plans.len(), run.spare.len(), run.pool.slots() as usize]
     }
 }
 

@@ -8,7 +8,7 @@ use super::{BufferCopy, Ending, SharedRun};
 use crate::{
     GpuError, GpuModel,
     lower::{Pause, StepShape},
-    plan::{Plan, Surroundings},
+    plan::{ConversationBuffers, Plan, PlanBuffers},
     readback,
     rows::{RowTable, StepSize},
 };
@@ -34,15 +34,17 @@ impl GpuModel {
         let what = format!("the values of a step of {} rows", shape.rows);
         let (plan, outcome) = {
             let run = shared.borrow();
-            let around = Surroundings {
-                gpu: &self.gpu,
-                weights: &self.resident,
-                pipelines: &self.pipelines,
+            let conversations = ConversationBuffers {
                 caches: run.pool.buffers(),
                 tokens: &run.buffers.tokens,
                 soft_rows: &run.buffers.soft_rows,
                 row_tables: run.buffers.row_tables.as_deref(),
                 pages: run.buffers.paging.as_ref().map(|paging| &paging.pages),
+            };
+            let around = PlanBuffers {
+                gpu: &self.gpu,
+                weights: &self.resident,
+                conversations: Some(conversations),
                 inputs: &[],
                 outputs: &run.buffers.outputs,
                 step: &run.buffers.step,

@@ -83,7 +83,7 @@ impl GpuState {
         let (begun, outcome) = {
             let mut run = self.shared.borrow();
             let chooser = &mut run.choosers[slot as usize];
-            let begin = || chooser.begin(&model.gpu, &model.pipelines, sampling, history);
+            let begin = || chooser.begin(&model.gpu, model.gpu.pipelines(), sampling, history);
             model.gpu.allocate("the choice of tokens", bytes, begin)
         };
         outcome.known().await?;
