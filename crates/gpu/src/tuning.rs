@@ -42,7 +42,8 @@ pub(crate) const MOST_PIECES_OF_X: u32 = 8;
 pub(crate) const FEWEST_THREADS_PER_OUTPUT: u32 = 4;
 
 /// Split-K: chunks of each split and threads that share an output, the preferred pair first. Splits are short, because no
-/// split waits for another, but long enough to be worth staging (whole model, decision 0006: from 488 to 514 tokens per second).
+/// split waits for another, but long enough to be worth staging (whole model, decision 0006: from 488 to 514 tokens per
+/// second).
 pub(crate) const SPLIT_K: [(u32, u32); 3] = [(64, 16), (48, 16), (32, 32)];
 
 /// Split-K: the most partial sums that a consumer with few workgroups adds, and one with many. Every workgroup of the
@@ -51,7 +52,7 @@ pub(crate) const SPLIT_K: [(u32, u32); 3] = [(64, 16), (48, 16), (32, 32)];
 pub(crate) const NARROW_CONSUMER_SPLITS: u32 = 32;
 pub(crate) const WIDE_CONSUMER_SPLITS: u32 = 2;
 
-/// Workgroups of a product that run at the same time. Not measured: four on each of the 132 processors of an H200.
+/// Workgroups of a product that run at the same time. Derived, not measured: four on each of the 132 processors of an H200.
 const BUSY_WORKGROUPS: u32 = 528;
 
 /// Products of up to this many outputs make only a few workgroups: more threads share an output (whole model, decision 0006:
@@ -101,8 +102,8 @@ pub(crate) const LARGE_TILE_ROWS: u32 = 128;
 pub(crate) const FEWEST_TILE_ROWS: u32 = 16;
 pub(crate) const FEW_TILE_ROWS: u32 = 32;
 
-/// Tiles by the rows that an expert has on average. A tile is used for two thirds to four thirds of its rows: larger tiles
-/// are mostly empty, smaller ones decode each weight several times (one kernel, `lab_experts`).
+/// Tiles by the rows that an expert has on average, up to one and a half times the rows of a tile: larger tiles are mostly
+/// empty, smaller ones decode each weight several times (one kernel, `lab_experts`).
 pub(crate) fn expert_tiles(rows_per_expert: u32) -> Tiles {
     match rows_per_expert {
         0..=12 => Tiles::FLATTEST,
@@ -180,7 +181,7 @@ pub(crate) const HEAD_THREADS: u32 = 32;
 /// for eight.
 pub(crate) const MERGE_SLICES: u32 = 8;
 
-// ---- unfused operations: for shapes that no fused kernel supports, and for tests
+// ---- unfused operations: those that fit no pattern, and all operations if fusion is off
 
 /// Threads per workgroup of most unfused kernels. Not measured: few enough that a narrow row wastes little.
 pub(crate) const PLAIN_THREADS: u32 = 64;
@@ -202,15 +203,23 @@ pub(crate) const PER_LAYER_THREADS: u32 = 64;
 /// [`MOST_STEP_ROWS`](crate::rows::MOST_STEP_ROWS).
 pub(crate) const MOST_ROWS: u32 = 512;
 
-/// Steps of more than [`FEW_ROWS`] and up to this many rows have a plan of their own, with smaller tiles (whole model; no
-/// figure was recorded).
+/// Prompt steps of more than [`FEW_ROWS`] and up to this many rows have a plan of their own, with smaller tiles (whole model;
+/// no figure was recorded).
 pub(crate) const SMALL_CHUNK: u32 = 64;
+
+/// Steps in flight for a conversation while tokens are generated, so that the GPU does not wait for the host (whole model,
+/// decision 0006: four steps, with other changes, from 66 to 360 tokens per second; no figure was recorded for other numbers).
+pub(crate) const STEPS_IN_FLIGHT: usize = 4;
 
 // ---- memory and loading
 
 /// Two scratch values share a GPU buffer only if their sizes differ by at most this factor. Not measured: a larger factor
 /// shares more buffers, and makes small values keep large ones from being shared.
 pub(crate) const REUSE_RATIO: u64 = 8;
+
+/// A readback buffer is reused only for reads of at least this fraction of its size. Not measured: keeps the small reads of
+/// tokens from taking the large buffers of logits.
+pub(crate) const READBACK_RATIO: u64 = 8;
 
 /// Without a memory limit, one in this many experts has a page. Not measured: of the 128 experts of 26B-A4B a token uses
 /// eight, so 32 pages keep those of several tokens.
@@ -220,8 +229,8 @@ pub(crate) const EXPERTS_PER_PAGE: u32 = 4;
 /// 57 MiB of wasm memory (`docs/performance.md`). Other sizes were not measured.
 pub(crate) const READ_BYTES: u64 = 16 << 20;
 
-/// The largest gap that is read along with its neighbours to save a request. Not measured: reading this
-/// much takes less time than a request to a server.
+/// The largest gap that is read along with its neighbours to save a request. Not measured: reading this much
+/// takes less time than a request to a server.
 pub(crate) const READ_GAP: u64 = 64 << 10;
 
 /// Reads of table rows that are in flight at once. Not measured: each waits for a server's answer, and a prompt needs hundreds.
@@ -232,10 +241,11 @@ pub(crate) const PACKING_THREADS: usize = 16;
 
 /// The most threads that compile kernels. Chosen for memory, without a figure for speed: drivers take tens of megabytes per
 /// thread.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) const COMPILING_THREADS: usize = 4;
 
-/// The size of the buffers that test whether memory is left for a conversation. Not measured: no
-/// larger than the buffers of a conversation, because some GPUs have room for these, but not for larger ones.
+/// The size of the buffers that test whether memory is left for a conversation. Not measured: no larger than the
+/// buffers of a conversation, because some GPUs have room for these, but not for larger ones.
 pub(crate) const ROOM_BYTES: u64 = 64 << 20;
 
 // ---- sampling

@@ -54,6 +54,7 @@ struct DeferredNorm {
     factor: f32,
 }
 
+/// The stages so far, and what is known about operations that are not yet in one.
 struct Fuser<'a> {
     target: LoweringTarget<'a>,
     graph: &'a Graph,
@@ -61,6 +62,7 @@ struct Fuser<'a> {
     shape: StepShape,
     /// The maximum width of an input that a prologue can compute.
     widest_prologue: u32,
+    /// Which operations read each value.
     uses: Consumers,
     /// Operations that are part of another operation's stage.
     covered: Vec<bool>,
