@@ -1,7 +1,7 @@
-//! The kernels of attention that are fast: what they are made of, and how large their grids are.
+//! The kernels of fused attention: their recipes and their grids.
 //!
-//! A row that is decoded takes `attend_row`, and `merge` or the same arithmetic in whatever reads its result. Steps of
-//! several rows take `query_heads`, `cache_heads` and `attend_tile`. Heads of other widths ([`CacheLayout::fits`]) go the general way.
+//! Decoding uses `attend_row`, and then `merge`, or a consumer that merges in its prologue. Prompts use `query_heads`,
+//! `cache_heads` and `attend_tile`. Heads of widths that these do not support ([`CacheLayout::fits`]) use the unfused kernels.
 
 use rullama_graph::{Ahead, AttendShape};
 
@@ -9,51 +9,55 @@ use crate::{
     CacheFormat, CacheLayout,
     kernel::{Fragment, Kernel, KernelSpec},
     rows::MOST_STEP_ROWS,
-    tuning::{GLOBAL_SPLITS, HEAD_THREADS, MERGE_SLICES, SLIDING_SPLITS},
+    tuning::{
+        GLOBAL_SPLITS, HEAD_THREADS, KEY_THREADS, KEY_THREADS_WITHOUT_SUBGROUPS, MERGE_SLICES, SLIDING_SPLITS,
+    },
 };
 
-/// Says that a norm has no weight, where the place of one is asked for.
+/// Stands for the index of a norm's weights if the norm has none.
 pub const NO_WEIGHT: u32 = u32::MAX;
 
-/// The lanes of a workgroup, the most that WebGPU guarantees.
+/// Threads per workgroup, as many as WebGPU guarantees.
 const LANES: u32 = 256;
 
-/// Pairs of a row and a head that one workgroup of `attend_tile` answers.
+/// Pairs of a row and a head per workgroup of `attend_tile`: `PAIRS` in its text.
 pub(crate) const TILE_PAIRS: u32 = 32;
 
-/// The most eights of columns of a key that a lane of `attend_row` holds.
+/// A thread of `attend_row` has names for this many pieces, of eight columns each, of a key.
 const MOST_PIECES: u32 = 4;
 
 /// Attention of one row: `attend_row` and `merge`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowAttention {
-    /// Heads, and what they see.
+    /// The heads and their mask.
     pub shape: AttendShape,
-    /// How keys and values are kept.
+    /// The format of the cache.
     pub layout: CacheFormat,
-    /// Whether the layer makes keys and values of its own, or reads those of another.
-    pub owns: bool,
-    /// Lanes of a subgroup, where those that share a key need no memory to add up.
+    /// Whether the kernel also stores the row's key and value.
+    pub stores_kv: bool,
+    /// Threads per subgroup, if those that share a key add their scores without workgroup memory.
     pub subgroup: Option<u32>,
-    /// Lanes that share a key: a power of two from eight up, and no more than a subgroup has.
+    /// Threads that share a key: a power of two, at least eight, and at most a subgroup.
     pub parts: u32,
-    /// Keys that are worth a workgroup of their own.
+    /// Keys of a split.
     pub split_keys: u32,
-    /// The most workgroups that share the context.
+    /// The most splits of the context.
     pub most_splits: u32,
 }
 
 impl RowAttention {
-    /// With what is best on a large GPU. `subgroup` is the lanes of a subgroup, where all have the same number.
-    pub fn new(shape: AttendShape, layout: CacheFormat, owns: bool, subgroup: Option<u32>) -> Self {
+    /// With the sizes that are best on a large GPU. `subgroup` is the number of threads per subgroup, if all subgroups have the
+    /// same.
+    pub fn new(shape: AttendShape, layout: CacheFormat, stores_kv: bool, subgroup: Option<u32>) -> Self {
         let (split_keys, most_splits) =
             if shape.mask.window.is_some() { SLIDING_SPLITS } else { GLOBAL_SPLITS };
         let eighths = shape.head_width / 8;
-        // Subgroups of which a lane would have more than it can hold are no help.
-        let subgroup = subgroup.filter(|&lanes| lanes >= 8 && eighths.div_ceil(lanes) <= MOST_PIECES);
-        let most = subgroup.map_or(16, |lanes| lanes.min(64));
-        let parts = eighths.next_power_of_two().clamp(8, most);
-        Self { shape, layout, owns, subgroup, parts, split_keys, most_splits }
+        let (fewest, most) = KEY_THREADS;
+        // Subgroups are not used if a thread would have to hold more of a key than it can.
+        let subgroup = subgroup.filter(|&size| size >= fewest && eighths.div_ceil(size) <= MOST_PIECES);
+        let most = subgroup.map_or(KEY_THREADS_WITHOUT_SUBGROUPS, |size| size.min(most));
+        let parts = eighths.next_power_of_two().clamp(fewest, most);
+        Self { shape, layout, stores_kv, subgroup, parts, split_keys, most_splits }
     }
 
     /// The kernel that attends.
@@ -63,16 +67,16 @@ impl RowAttention {
             .with(Fragment::Turn)
             .with(Fragment::Splits)
             .with(self.layout.reader());
-        let spec = match self.owns {
+        let spec = match self.stores_kv {
             true => spec.with(Fragment::Halves).with(self.layout.writer()).with(Fragment::OwnKv),
             false => spec.with(Fragment::BorrowKv),
         };
         let spec = match self.subgroup {
-            Some(lanes) => spec.with(Fragment::ScoresSubgroup).constant("SUBGROUP", lanes),
+            Some(size) => spec.with(Fragment::ScoresSubgroup).constant("SUBGROUP", size),
             None => spec.with(Fragment::ScoresWorkgroup),
         };
         spec.constant("LANES", LANES)
-            // A lane has a quad of each half of the head that it norms.
+            // To normalise a head, a thread has four columns of each half, so that 32 threads suffice for 256 columns.
             .constant("TEAM", if head_width > 256 { 64 } else { 32 })
             .constant("PARTS", self.parts)
             .constant("PIECES", (head_width / 8).div_ceil(self.parts).next_power_of_two())
@@ -82,7 +86,7 @@ impl RowAttention {
             .constant("MOST_SPLITS", self.most_splits)
     }
 
-    /// The kernel that merges what its workgroups found.
+    /// The kernel that merges the splits.
     pub fn merge(&self) -> KernelSpec {
         KernelSpec::new(Kernel::Merge)
             .with(Fragment::Splits)
@@ -94,38 +98,38 @@ impl RowAttention {
             .constant("MOST_SPLITS", self.most_splits)
     }
 
-    /// Workgroups that share the context of a row that sees keys up to `end`.
+    /// The number of splits for a row that sees keys up to `end`.
     pub fn splits(&self, end: u32) -> u32 {
-        // A window may begin before the keys that a row sees of its own span, so it is no bound there; grids may be larger
-        // than they need be.
+        // A row may also see later rows of its span, and so more keys than the window has. A grid may be larger than
+        // necessary.
         let seen = self.shape.mask.window.map_or(end, |window| (window + self.span_rows()).min(end));
         seen.div_ceil(self.split_keys).clamp(1, self.most_splits)
     }
 
-    /// Rows that a row with a window may see after itself.
+    /// The most rows after itself that a row may see.
     fn span_rows(&self) -> u32 {
         if self.shape.mask.ahead == Ahead::Nothing { 0 } else { MOST_STEP_ROWS }
     }
 
-    /// The workgroups that attend from a row at `position`.
+    /// The grid of [`attend`](Self::attend) for a row at `position`.
     pub fn attend_grid(&self, position: u32) -> [u32; 3] {
         [self.shape.heads, self.splits(position + 1), 1]
     }
 
-    /// The workgroups that merge.
+    /// The grid of [`merge`](Self::merge) for one row.
     pub fn merge_grid(&self) -> [u32; 3] {
         let quads = self.shape.head_width / 4;
         [quads.div_ceil(LANES / MERGE_SLICES), self.shape.heads, 1]
     }
 
-    /// Bytes of `sums` and of `peaks`, at the longest context.
+    /// Bytes of `sums` and of `peaks` per row, with the most splits.
     pub fn scratch_bytes(&self) -> [u64; 2] {
         let heads = u64::from(self.most_splits) * u64::from(self.shape.heads);
         [4 * heads * u64::from(self.shape.head_width), 8 * heads]
     }
 }
 
-/// The kernel that norms and turns the query heads of several rows.
+/// The kernel that normalises and rotates the query heads of several rows.
 pub fn query_heads(head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::QueryHeads)
         .with(Fragment::Turn)
@@ -135,12 +139,12 @@ pub fn query_heads(head_width: u32) -> KernelSpec {
         .constant("HEAD_WIDTH", head_width)
 }
 
-/// The workgroups of [`query_heads`].
+/// The grid of [`query_heads`].
 pub fn query_heads_grid(heads: u32, rows: u32) -> [u32; 3] {
     [heads.div_ceil(LANES / HEAD_THREADS), rows, 1]
 }
 
-/// The kernel that norms, turns and stores the keys and values of several rows. Its grid is `[kv_heads, rows, 1]`.
+/// The kernel that normalises, rotates and stores the keys and values of several rows. Its grid is `[kv_heads, rows, 1]`.
 pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::CacheHeads)
         .with(Fragment::Turn)
@@ -154,12 +158,12 @@ pub fn cache_heads(layout: CacheFormat, head_width: u32) -> KernelSpec {
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }
 
-/// The kernel that attends from several rows of one conversation to its cache.
+/// The kernel by which several rows of one conversation attend to its cache.
 pub fn attend_tile(layout: CacheFormat, head_width: u32) -> KernelSpec {
     attend_tile_over(layout, head_width).with(Fragment::SeenInCache)
 }
 
-/// The kernel that attends from several rows, without the fragment that says which keys they see.
+/// The same without the fragment that says which keys the rows see.
 pub(crate) fn attend_tile_over(layout: CacheFormat, head_width: u32) -> KernelSpec {
     KernelSpec::new(Kernel::AttendTile)
         .with(layout.reader())
@@ -167,7 +171,7 @@ pub(crate) fn attend_tile_over(layout: CacheFormat, head_width: u32) -> KernelSp
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }
 
-/// The workgroups of [`attend_tile`] for as many rows as are asked.
+/// The grid of [`attend_tile`] for a number of rows.
 pub fn attend_tile_grid(shape: &AttendShape, rows: u32) -> [u32; 3] {
     let pairs = rows * (shape.heads / shape.kv_heads);
     [pairs.div_ceil(TILE_PAIRS), shape.kv_heads, 1]

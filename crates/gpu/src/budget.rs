@@ -1,4 +1,4 @@
-//! What a model needs of a GPU's memory, known before a byte of it is read.
+//! How much GPU memory a model needs. Computed before weights are read.
 
 use std::{fmt, rc::Rc};
 
@@ -13,30 +13,30 @@ use crate::{
     weights::{Manifest, STAGING},
 };
 
-/// Bytes that a model and one conversation with it take. Each further conversation takes [`caches`](Self::caches)
-/// again; the rest is shared.
+/// Bytes that a model and one conversation need. Each further conversation needs [`caches`](Self::caches) again; the rest is
+/// shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Budget {
-    /// Tokens that the conversation may have.
+    /// The most tokens of the conversation.
     pub context: u32,
     /// Weights.
     pub weights: u64,
     /// Keys and values of the conversation.
     pub caches: u64,
-    /// What lies between dispatches, logits, and what sampling may need.
+    /// Intermediate values, logits, and the most that sampling needs.
     pub scratch: u64,
-    /// What is on its way to the GPU or back.
+    /// Buffers for transfers to the GPU and back.
     pub staging: u64,
 }
 
 impl Budget {
-    /// What the first conversation takes beside the weights.
+    /// Bytes of the first conversation, without the weights.
     pub(crate) fn conversation(&self) -> u64 {
         self.caches + self.scratch + self.staging
     }
 
-    /// All of it together.
+    /// The sum of all.
     pub fn total(&self) -> u64 {
         self.weights + self.caches + self.scratch + self.staging
     }
@@ -50,22 +50,22 @@ impl fmt::Display for Budget {
     }
 }
 
-/// What a model may not be larger than.
+/// The limit that a model exceeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bound {
     /// The memory that the caller allows.
     Memory {
-        /// Bytes of it.
+        /// Bytes that may be used.
         allowed: u64,
     },
-    /// What a kernel can see of one buffer.
+    /// The most bytes of one buffer that a kernel can use.
     Binding {
-        /// What is larger.
+        /// What exceeds it.
         what: String,
         /// Its size.
         bytes: u64,
-        /// The most that can be seen.
+        /// The limit.
         allowed: u64,
     },
 }
@@ -88,7 +88,7 @@ impl Bound {
     }
 }
 
-/// A number of bytes for people.
+/// A number of bytes, printed with a unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size(pub(crate) u64);
 
@@ -104,18 +104,18 @@ impl fmt::Display for Size {
     }
 }
 
-/// What memory is needed for, with the size of the context left open.
+/// What memory is needed for, as far as it does not depend on the size of the context.
 pub(crate) struct Needs<'a> {
     graph: &'a Graph,
     cache_format: CacheFormat,
     most_rows: u32,
     weights: u64,
     logits: u64,
-    /// What lies between dispatches, whatever the context.
+    /// Intermediate values, whose sizes do not depend on the context.
     values: u64,
 }
 
-/// What there is of it.
+/// How much memory there is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Supply {
     /// Bytes that the caller allows.
@@ -125,7 +125,7 @@ pub(crate) struct Supply {
 }
 
 impl<'a> Needs<'a> {
-    /// Of a graph that is lowered to these programs: one of each size that a conversation may come to have a plan for.
+    /// The needs of a graph that is lowered to these programs, one for each shape of step that may be planned.
     pub(crate) fn new(
         graph: &'a Graph,
         manifest: &Manifest,
@@ -143,15 +143,16 @@ impl<'a> Needs<'a> {
                 _ => {}
             }
         }
-        let turns: u64 = ropes.iter().map(|rope| 4 * u64::from(rope.head_width) * u64::from(most_rows)).sum();
+        let angles: u64 =
+            ropes.iter().map(|rope| 4 * u64::from(rope.head_width) * u64::from(most_rows)).sum();
         let plans: u64 = programs.iter().flat_map(|program| program.assign().1).sum();
-        // Rows of tables and routings of experts, where either is not on the GPU as a whole; routings also come back.
+        // Rows of tables that stay in the file, and routings of paged experts, which are also read back.
         let streamed = manifest.row_bytes() + 2 * manifest.routing_bytes(graph, most_rows);
-        let values = plans + turns + outputs.iter().sum::<u64>() + soft_rows + streamed;
+        let values = plans + angles + outputs.iter().sum::<u64>() + soft_rows + streamed;
         Self { graph, cache_format, most_rows, weights: manifest.bytes(), logits, values }
     }
 
-    /// What a context of this size takes.
+    /// The budget of a context of this size.
     fn at(&self, context: u32) -> Budget {
         let vocabulary = self.graph.value(self.graph.output()).shape.width;
         Budget {
@@ -163,7 +164,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// The layer of each cache, and the bytes of its keys, or of its values.
+    /// The layer of each cache, and the bytes of its keys. Its values need as many.
     fn caches(&self, context: u32) -> impl Iterator<Item = (u32, u64)> {
         let caches = self.graph.caches().iter().zip(capacities(self.graph, context, self.most_rows));
         caches.map(|(cache, rows)| {
@@ -171,7 +172,7 @@ impl<'a> Needs<'a> {
         })
     }
 
-    /// What a context of this size would be too large for.
+    /// The limit that a context of this size exceeds, if any.
     fn bound(&self, context: u32, supply: Supply) -> Option<Bound> {
         let Supply { memory, binding } = supply;
         let too_large = self.caches(context).find(|&(_, bytes)| bytes > binding);
@@ -196,7 +197,7 @@ impl<'a> Needs<'a> {
 
     /// The largest context that fits, up to `most`. None if not even a context of one token does.
     pub(crate) fn largest_context(&self, most: u32, supply: Supply) -> Option<u32> {
-        // A larger context never takes less memory, so a binary search finds it.
+        // A larger context never needs less memory, so a binary search finds the maximum.
         let (mut fits, mut does_not) = (0, most + 1);
         while does_not - fits > 1 {
             let middle = fits + (does_not - fits) / 2;

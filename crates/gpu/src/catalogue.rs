@@ -12,7 +12,7 @@ use crate::{
     options::{capacities, decode_shape},
     sample,
     self_test::KernelSet,
-    weights::{Layout, Manifest, Numbers, pack::Packing},
+    weights::{Manifest, ManifestOptions, Numbers, pack::Packing},
 };
 
 /// A model whose plans are wanted for a device that is known by its profile alone. Reads no weights.
@@ -26,13 +26,17 @@ pub struct Catalogue<'a> {
 impl<'a> Catalogue<'a> {
     /// Reads the header of a model.
     pub async fn new(model: &Model, graph: &'a Graph, profile: &'a DeviceProfile) -> Result<Self, GpuError> {
-        let layout = Layout {
+        let settings = ManifestOptions {
             largest_shard: profile.largest_binding,
             residency: Residency::Gpu,
             most_rows: ModelOptions::default().most_rows(),
             pages: 0,
         };
-        Ok(Self { graph, profile, manifest: Manifest::read(model, graph, layout, Numbers::Read, &[]).await? })
+        Ok(Self {
+            graph,
+            profile,
+            manifest: Manifest::read(model, graph, settings, Numbers::Read, &[]).await?,
+        })
     }
 
     /// Pretends that all matrices are in this format, apart from those whose width is no multiple of its block.

@@ -1,7 +1,7 @@
-//! A graph that is computed as a whole, from its inputs to its outputs, and remembers nothing: a tower, which makes rows for
-//! the text model out of a picture or of sound.
+//! A graph without conversations, which computes outputs from inputs: a tower, which turns an image or audio into rows for the
+//! text model.
 //!
-//! Its weights may be given back between two runs, since they are needed for moments only, and are brought again by the next.
+//! Its weights may be released between runs, because they are needed only briefly. The next run loads them again.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -12,15 +12,15 @@ use crate::{
     DeviceProfile, GpuError, GpuWeights, ModelOptions, Residency,
     fitting::lowering_target,
     lower::{LoweringTarget, Program, StepShape, lower},
-    plan::{Plan, Surroundings},
+    plan::{Plan, PlanBuffers},
     readback,
     rows::{RowTable, StepSize},
     self_test::{self, KernelSet},
     step_block::StepBlock,
-    weights::{Layout, Manifest, Numbers, Resident},
+    weights::{Manifest, ManifestOptions, Numbers, Resident},
 };
 
-/// The most rows of an input: workgroups that WebGPU guarantees along an axis.
+/// The most rows of an input: as many as the workgroups that WebGPU guarantees along an axis of a grid.
 const MOST_ROWS: usize = 65_535;
 
 /// A graph without tokens on the GPU.
@@ -29,33 +29,33 @@ pub struct GpuEncoder {
     graph: Graph,
     fused: bool,
     kernels: KernelSet,
-    /// What [`release`](Self::release) gives back.
+    /// What [`release`](Self::release) frees.
     loaded: RefCell<Option<Rc<Loaded>>>,
-    /// Held by a run: two would write the same buffers.
+    /// Held during a run: two would write the same buffers.
     turn: Mutex<()>,
 }
 
-/// The weights of an encoder, and what its last run has prepared.
+/// The weights of an encoder, and the plan of its last run.
 struct Loaded {
     manifest: Manifest,
     weights: Resident,
-    prepared: RefCell<Option<Rc<Prepared>>>,
+    last: RefCell<Option<Rc<BoundPlan>>>,
 }
 
-/// A plan for inputs of some size, with its buffers.
-struct Prepared {
+/// A plan for inputs of one size, with its buffers.
+struct BoundPlan {
     /// Rows of each domain.
     domains: Vec<u32>,
     plan: Plan,
     blocks: Vec<StepBlock>,
     inputs: Vec<wgpu::Buffer>,
     outputs: Vec<wgpu::Buffer>,
-    /// Where outputs come back.
+    /// Readback buffers of the outputs.
     read: Vec<wgpu::Buffer>,
 }
 
-/// Browsers free buffers without references late, so that large ones are destroyed here.
-impl Drop for Prepared {
+/// Browsers free buffers late, so large ones are destroyed here.
+impl Drop for BoundPlan {
     fn drop(&mut self) {
         let Self { inputs, outputs, read, .. } = self;
         inputs.iter().chain(&*outputs).chain(&*read).for_each(wgpu::Buffer::destroy);
@@ -63,8 +63,7 @@ impl Drop for Prepared {
 }
 
 impl GpuEncoder {
-    /// Uploads the weights that `graph` names and no other graph has brought, telling `progress` how many bytes of how many
-    /// are done.
+    /// Uploads the weights of `graph` that no other graph holds. Calls `progress` with bytes done and in total.
     pub async fn load(
         weights: &Rc<GpuWeights>,
         graph: Graph,
@@ -72,10 +71,10 @@ impl GpuEncoder {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
         if graph.nodes().iter().any(|node| !matches!(node.shape.rows, Rows::Of(_))) {
-            return Err(GpuError::Unsupported { operation: "tokens of a graph without conversations" });
+            return Err(GpuError::Unsupported { operation: "tokens in a graph without conversations" });
         }
         if graph.nodes().iter().any(|node| matches!(node.op, Op::Route { .. } | Op::ExpertLinear { .. })) {
-            return Err(GpuError::Unsupported { operation: "experts of a graph without conversations" });
+            return Err(GpuError::Unsupported { operation: "experts in a graph without conversations" });
         }
         let trusted = self_test::trusted(weights.gpu()).await?;
         let kernels = KernelSet { fused: trusted.fused && fused, ..trusted };
@@ -85,17 +84,17 @@ impl GpuEncoder {
         Ok(encoder)
     }
 
-    /// The same encoder, loaded again from weights that were [opened anew](GpuWeights::reopen).
+    /// The same encoder, loaded from weights that were [reopened](GpuWeights::reopen).
     pub async fn reload(&self, weights: &Rc<GpuWeights>) -> Result<Self, GpuError> {
         Self::load(weights, self.graph.clone(), self.fused, &mut |_, _| {}).await
     }
 
-    /// Bytes of weights that it holds on the GPU, alone or with other graphs.
+    /// Bytes of weights that it holds on the GPU, including those shared with other graphs.
     pub fn weight_bytes(&self) -> u64 {
         self.loaded.borrow().as_ref().map_or(0, |loaded| loaded.manifest.bytes())
     }
 
-    /// Gives back its weights, apart from those that other graphs hold too, and all buffers. The next run brings them again.
+    /// Frees its buffers, and its weights except those that other graphs hold too. The next run loads them again.
     pub fn release(&self) {
         self.loaded.take();
     }
@@ -105,29 +104,29 @@ impl GpuEncoder {
         self.loaded.borrow().is_some()
     }
 
-    /// Computes the graph's outputs, in its order, from its inputs, each by its name and row by row.
+    /// Computes the graph's outputs, in its order, from named inputs. The values of an input are its rows, one after another.
     pub async fn run(&self, inputs: &[(&str, &[f32])]) -> Result<Vec<Vec<f32>>, GpuError> {
         let given = self.given(inputs)?;
         let domains = self.domains(&given)?;
         let _turn = self.turn.lock().await;
         let gpu = self.set.gpu();
         let loaded = self.upload(&mut |_, _| {}).await?;
-        let prepared = self.prepare(&loaded, domains).await?;
-        for (buffer, values) in prepared.inputs.iter().zip(given) {
+        let bound = self.prepare(&loaded, domains).await?;
+        for (buffer, values) in bound.inputs.iter().zip(given) {
             gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(values));
         }
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            let (group, all) = (&prepared.blocks[0].group, 0..prepared.plan.len());
-            prepared.plan.record(&mut pass, group, StepSize::of_one(0, 0), all);
+            let (group, all) = (&bound.blocks[0].group, 0..bound.plan.len());
+            bound.plan.record(&mut pass, group, StepSize::of_one(0, 0), all);
         }
-        for (from, to) in prepared.outputs.iter().zip(&prepared.read) {
+        for (from, to) in bound.outputs.iter().zip(&bound.read) {
             encoder.copy_buffer_to_buffer(from, 0, to, 0, to.size());
         }
         let submission = gpu.queue.submit([encoder.finish()]);
         let mut outputs = Vec::new();
-        for (read, (output, _)) in prepared.read.iter().zip(self.graph.outputs()) {
+        for (read, (output, _)) in bound.read.iter().zip(self.graph.outputs()) {
             let values = readback::floats(gpu, read, read.size(), submission.clone()).await?;
             if values.iter().any(|value| !value.is_finite()) {
                 return Err(GpuError::NotFiniteOutput { output: output.clone() });
@@ -137,7 +136,7 @@ impl GpuEncoder {
         Ok(outputs)
     }
 
-    /// The weights, uploaded if they are not there.
+    /// The weights, uploaded if necessary.
     async fn upload(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Rc<Loaded>, GpuError> {
         if let Some(loaded) = &*self.loaded.borrow() {
             return Ok(loaded.clone());
@@ -145,11 +144,11 @@ impl GpuEncoder {
         let set = &self.set;
         let _loading = set.loading.lock().await;
         let largest_shard = set.gpu().largest_shard();
-        let layout = Layout { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
+        let settings = ManifestOptions { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
         let held = set.held();
-        let manifest = Manifest::read(set.source(), &self.graph, layout, Numbers::Read, &held).await?;
+        let manifest = Manifest::read(set.source(), &self.graph, settings, Numbers::Read, &held).await?;
         let weights = Resident::upload(set, &manifest, 0, progress).await?;
-        let loaded = Rc::new(Loaded { manifest, weights, prepared: RefCell::default() });
+        let loaded = Rc::new(Loaded { manifest, weights, last: RefCell::default() });
         *self.loaded.borrow_mut() = Some(loaded.clone());
         Ok(loaded)
     }
@@ -166,7 +165,7 @@ impl GpuEncoder {
         self.graph.inputs().iter().map(find).collect()
     }
 
-    /// Rows of each domain, in which all inputs have to agree.
+    /// The rows of each domain. Inputs of one domain must have the same number of rows.
     fn domains(&self, given: &[&[f32]]) -> Result<Vec<u32>, GpuError> {
         let inputs = || self.graph.inputs().iter().zip(given);
         let rows = |(info, values): (&InputInfo, &&[f32])| values.len() / info.shape.width as usize;
@@ -183,27 +182,28 @@ impl GpuEncoder {
         Ok(counts.domains.iter().map(|&rows| rows as u32).collect())
     }
 
-    /// The plan for these rows: that of the last run, if it had as many.
-    async fn prepare(&self, loaded: &Loaded, domains: Vec<u32>) -> Result<Rc<Prepared>, GpuError> {
-        if let Some(prepared) = loaded.prepared.borrow().as_ref().filter(|last| last.domains == domains) {
-            return Ok(prepared.clone());
+    /// The plan for this many rows: that of the last run if it had as many, otherwise a new one.
+    async fn prepare(&self, loaded: &Loaded, domains: Vec<u32>) -> Result<Rc<BoundPlan>, GpuError> {
+        if let Some(bound) = loaded.last.borrow().as_ref().filter(|last| last.domains == domains) {
+            return Ok(bound.clone());
         }
-        loaded.prepared.take();
+        loaded.last.take();
         let (profile, kernels) = (self.set.gpu().profile(), self.kernels);
         let program = lower_encoder(profile, &self.graph, &loaded.manifest, kernels, &domains)?;
         let given = program.inputs.iter().chain(&program.outputs).map(|scratch| program.bytes(scratch));
         let bytes = program.assign().1.into_iter().chain(given).sum();
         let gpu = self.set.gpu();
         let make = || self.bind(loaded, &program, domains);
-        let (prepared, outcome) = gpu.allocate("the values of an encoder", bytes, make);
+        let (bound, outcome) = gpu.allocate("the values of an encoder", bytes, make);
         outcome.known().await?;
-        let prepared = Rc::new(prepared?);
+        let bound = Rc::new(bound?);
         gpu.check()?;
-        *loaded.prepared.borrow_mut() = Some(prepared.clone());
-        Ok(prepared)
+        *loaded.last.borrow_mut() = Some(bound.clone());
+        Ok(bound)
     }
 
-    fn bind(&self, loaded: &Loaded, program: &Program, domains: Vec<u32>) -> Result<Prepared, GpuError> {
+    /// Binds a program to buffers of its own.
+    fn bind(&self, loaded: &Loaded, program: &Program, domains: Vec<u32>) -> Result<BoundPlan, GpuError> {
         let (graph, Loaded { manifest, weights, .. }) = (&self.graph, loaded);
         let gpu = self.set.gpu();
         let pipelines = gpu.pipelines();
@@ -223,16 +223,10 @@ impl GpuEncoder {
             gpu.buffer("read", 4 * u64::from(shape.width) * u64::from(domains[domain.index()]), usage)
         });
         let read = read.collect();
-        let unused = gpu.storage("unused", 16)?;
-        let around = Surroundings {
+        let around = PlanBuffers {
             gpu,
             weights,
-            pipelines,
-            caches: &[],
-            tokens: &unused,
-            soft_rows: &unused,
-            row_tables: None,
-            pages: None,
+            conversations: None,
             inputs: &inputs,
             outputs: &outputs,
             step: &blocks[0],
@@ -240,11 +234,11 @@ impl GpuEncoder {
             rows: 0,
         };
         let plan = Plan::bind(&around, program)?;
-        Ok(Prepared { domains, plan, blocks, inputs, outputs, read })
+        Ok(BoundPlan { domains, plan, blocks, inputs, outputs, read })
     }
 }
 
-/// Lowers a graph without tokens for so many rows of each of its domains.
+/// Lowers a graph without tokens for this many rows of each domain.
 pub(crate) fn lower_encoder(
     profile: &DeviceProfile,
     graph: &Graph,

@@ -1,18 +1,18 @@
-//! The rows of a step by the experts that they are routed to.
+//! Grouping the rows of a step by expert.
 //!
-//! A step of many rows would read an expert's weights for every row that uses it. Instead, pairs of a row and one of its
-//! experts are brought into tiles of one expert each, and a tile is what `linear_tile` computes at once. Which tiles there
-//! are is known only on the GPU, so a grid has room for as many as there can be, and those without an expert end at once.
+//! Without it, a step of many rows would read an expert's weights for every row that uses it. Instead, pairs of a row and one
+//! of its experts are grouped into tiles of one expert each, and a workgroup of `linear_tile` computes a tile. Only the GPU
+//! knows how many tiles there are, so a grid has room for the maximum, and workgroups without a tile exit at once.
 
 use crate::{Kernel, KernelSpec};
 
-/// The lanes that look through the pairs of a step.
+/// Threads per workgroup of the grouping, as many as WebGPU guarantees.
 const LANES: u32 = 256;
 
-/// Experts beyond which counting them would take more workgroup memory than WebGPU guarantees.
+/// The most experts whose counters fit into the workgroup memory that WebGPU guarantees.
 const MOST_COUNT: u32 = 2048;
 
-/// Experts of a row beyond which a grid might be longer than WebGPU allows.
+/// The most experts of a row for which no grid is longer than WebGPU allows.
 const MOST_USED: u32 = 64;
 
 /// How many experts there are, and how many of them a row uses.
@@ -30,14 +30,13 @@ impl Experts {
         self.count <= MOST_COUNT && self.used <= MOST_USED
     }
 
-    /// The most tiles that so many rows can come to: every expert that has pairs may leave all but one place of its last
-    /// tile empty.
+    /// The most tiles of this many rows: the last tile of every expert may have only one pair.
     pub fn tiles(&self, rows: u32, tile_rows: u32) -> u32 {
         let pairs = rows * self.used;
         (pairs + pairs.min(self.count) * (tile_rows - 1)) / tile_rows
     }
 
-    /// Words that this many tiles take: of each its expert, and its pairs.
+    /// Words of this many tiles: the expert and the pairs of each.
     pub fn words(tiles: u32, tile_rows: u32) -> u32 {
         tiles * (1 + tile_rows)
     }
@@ -56,7 +55,7 @@ impl Experts {
 mod tests {
     use super::*;
 
-    /// Rows that spread over experts as badly as they can need the tiles that are set aside, and no fewer would do.
+    /// The worst distribution of rows over experts needs exactly the tiles that are allocated.
     #[test]
     fn the_worst_case_has_room() {
         for (count, used, rows, tile_rows) in

@@ -11,12 +11,9 @@ use crate::{
     lower::{LoweringTarget, Program, StepShape, lower},
     options::{capacities, prompt_shape},
     self_test::KernelSet,
-    tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
-    weights::{Conversion, GpuWeights, Layout, Manifest, Numbers, Packed, Resident},
+    tuning::{EXPERTS_PER_PAGE, FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
+    weights::{Conversion, GpuWeights, Manifest, ManifestOptions, Numbers, Packed, Resident},
 };
-
-/// Without a memory limit, one of this many experts has a page.
-const EXPERTS_A_PAGE: u32 = 4;
 
 /// A model to load, and the options to load it with.
 #[derive(Clone, Copy)]
@@ -27,7 +24,7 @@ pub(crate) struct LoadRequest<'a> {
     pub(crate) options: &'a ModelOptions,
     pub(crate) kernels: KernelSet,
     pub(crate) numbers: Numbers,
-    /// What other graphs hold of the weights.
+    /// The tensors that other graphs hold.
     pub(crate) held: &'a [Packed],
 }
 
@@ -46,19 +43,19 @@ pub(crate) struct Fitted {
 pub struct Fit {
     /// Where the weights would live.
     pub residency: Residency,
-    /// Bytes of GPU memory that the model and one conversation would take.
+    /// Bytes of GPU memory that the model and one conversation would need.
     pub budget: Budget,
-    /// The largest context that fits with this residency, at most the one that was asked about.
+    /// The largest context that fits with this residency, up to the given limit.
     pub largest_context: u32,
-    /// Tensors that would be kept in another format than the file's.
+    /// Tensors whose format on the GPU would not be that of the file.
     pub conversions: Vec<Conversion>,
 }
 
-/// Tries residencies from the fastest to the most frugal, or only the one that was asked for.
+/// Tries residencies from the fastest to the most frugal, or only the one in the options.
 struct Candidates<'a> {
     request: LoadRequest<'a>,
     rest: std::slice::Iter<'a, Residency>,
-    /// Why the last one was refused.
+    /// Why the previous one was refused.
     refused: Option<GpuError>,
 }
 
@@ -67,13 +64,13 @@ impl Candidates<'_> {
     async fn next(&mut self) -> Result<Fitted, GpuError> {
         for &residency in self.rest.by_ref() {
             match self.request.fit_residency(residency).await {
-                // A residency that saves nothing here is the previous one again.
+                // If a residency saves nothing for this model, it is the same as the previous one.
                 Ok(fitted) if self.refused.is_some() && fitted.manifest.residency() < residency => {}
                 Err(error @ GpuError::OutOfBudget { .. }) => self.refused = Some(error),
                 found => return found,
             }
         }
-        Err(self.refused.take().expect("each residency that was tried left its reason"))
+        Err(self.refused.take().expect("every residency was refused with a reason"))
     }
 }
 
@@ -84,7 +81,7 @@ impl<'a> LoadRequest<'a> {
         Candidates { request: self, rest: residencies.iter(), refused: None }
     }
 
-    /// Uploads the weights with the fastest residency that fits, or the one that was asked for.
+    /// Uploads the weights with the fastest residency that fits, or the one in the options.
     pub(crate) async fn fitting(
         self,
         set: &GpuWeights,
@@ -133,8 +130,8 @@ impl<'a> LoadRequest<'a> {
 
     async fn fit_with(self, residency: Residency, pages: u32) -> Result<Fitted, GpuError> {
         let Self { gpu, model, graph, options, kernels, numbers, held } = self;
-        let layout = layout(gpu, residency, pages, options);
-        let manifest = Manifest::read(model, graph, layout, numbers, held).await?;
+        let settings = manifest_options(gpu, residency, pages, options);
+        let manifest = Manifest::read(model, graph, settings, numbers, held).await?;
         let capacities = capacities(graph, options.context, options.most_rows());
         let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
         let most = rows_at_once(graph, &manifest, options);
@@ -148,11 +145,11 @@ impl<'a> LoadRequest<'a> {
         Ok(Fitted { manifest, programs, capacities, budget })
     }
 
-    /// As many pages as fit into the memory; at least what a step of one row needs.
+    /// The most pages that fit into the memory, but at least those that a step of one row needs.
     async fn fitting_pages(self, memory: u64) -> Result<u32, GpuError> {
         let (experts, used) = experts(self.graph);
         let (mut fits, mut does_not) = (used, experts);
-        // More pages never take less memory, so bisection finds the most that fit.
+        // More pages never need less memory, so a binary search finds the maximum.
         while does_not > fits + 1 {
             let middle = fits + (does_not - fits) / 2;
             match self.fit_with(Residency::Paged, middle).await {
@@ -165,11 +162,17 @@ impl<'a> LoadRequest<'a> {
     }
 }
 
-pub(crate) fn layout(gpu: &Gpu, residency: Residency, pages: u32, options: &ModelOptions) -> Layout {
-    Layout { largest_shard: gpu.largest_shard(), residency, most_rows: options.most_rows(), pages }
+/// The options of a manifest for a model with conversations.
+pub(crate) fn manifest_options(
+    gpu: &Gpu,
+    residency: Residency,
+    pages: u32,
+    options: &ModelOptions,
+) -> ManifestOptions {
+    ManifestOptions { largest_shard: gpu.largest_shard(), residency, most_rows: options.most_rows(), pages }
 }
 
-/// Experts of a layer, and how many of them a row uses.
+/// The number of experts in a layer, and how many of them a row uses.
 fn experts(graph: &Graph) -> (u32, u32) {
     let layers = graph.nodes().iter().filter_map(|node| match node.op {
         Op::Route { logits, used } => Some((graph.value(logits).shape.width, used)),
@@ -178,12 +181,13 @@ fn experts(graph: &Graph) -> (u32, u32) {
     layers.max().unwrap_or((0, 0))
 }
 
+/// Pages of each pool without a memory limit.
 pub(crate) fn default_pages(graph: &Graph) -> u32 {
     let (experts, used) = experts(graph);
-    (experts / EXPERTS_A_PAGE).max(used)
+    (experts / EXPERTS_PER_PAGE).max(used)
 }
 
-/// The most rows of a step: where experts come and go, no more than there are pages for all that they may use.
+/// The most rows of a step. With paged experts, no more than have a page for every expert that they may use.
 pub(crate) fn rows_at_once(graph: &Graph, manifest: &Manifest, options: &ModelOptions) -> u32 {
     let (_, used) = experts(graph);
     let pages = manifest.pools.iter().map(|pool| pool.pages).min();
@@ -191,6 +195,7 @@ pub(crate) fn rows_at_once(graph: &Graph, manifest: &Manifest, options: &ModelOp
     pages.map_or(rows, |pages| (pages / used).clamp(1, rows))
 }
 
+/// What lowering needs to know about a model and a device.
 pub(crate) fn lowering_target<'a>(
     profile: &DeviceProfile,
     graph: &'a Graph,

@@ -1,4 +1,4 @@
-//! How a linear over many rows is cut for matrix units, by its shape.
+//! How a product of many rows is divided for matrix units, by its shape.
 //!
 //! Some GPUs multiply 16 × 16 matrices in half precision at several times the speed of their other arithmetic. Prompts are
 //! read with these. The loss is smaller than that of quantisation. Small products, which gain nothing, stay in single
@@ -21,7 +21,7 @@ pub(crate) enum MatrixUse {
     /// The device has none, or failed the self-test with them.
     #[default]
     Never,
-    /// Where they are faster.
+    /// For products that they compute faster.
     WhereWorth,
     /// For every product of many rows that these tiles can compute. Used by the self-test.
     Always(MatrixTiles),
@@ -51,7 +51,7 @@ pub struct MatrixTiles {
     pub grid_rows: u32,
     /// Subgroups in a row of the tile.
     pub grid_columns: u32,
-    /// Matrices in a row that a subgroup has.
+    /// Matrices side by side that a subgroup computes.
     pub pieces: u32,
     /// Grids of subgroups that share the width.
     pub parts: u32,
@@ -63,10 +63,10 @@ impl MatrixTiles {
     /// Threads per subgroup: that of all known GPUs with matrices of 16 × 16.
     pub const SUBGROUP: u32 = 32;
 
-    /// All that are chosen from, the best first.
+    /// All tiles to choose from, the preferred ones first.
     pub const ALL: [Self; 2] = [Self::WIDE, Self::SMALL];
 
-    /// The tiles for a linear of this shape, if matrix units are worth it.
+    /// The tiles for a product of this shape, if matrix units are faster.
     pub fn choose(rows: u32, width: u32, outputs: u32, paired: bool) -> Option<Self> {
         if rows < MATRIX_ROWS {
             return None;
@@ -77,7 +77,8 @@ impl MatrixTiles {
         })
     }
 
-    /// Bytes of workgroup memory: two tiles in half precision with gaps, and two pieces of each subgroup.
+    /// Bytes of workgroup memory: slabs of x and of the weight in half precision with padding, and two matrices of sums of each
+    /// subgroup.
     fn workgroup_memory(&self) -> u32 {
         let quads = (self.rows() + self.outputs(false)) * (self.depth / 4 + 2);
         8 * quads + 4 * 2 * SIDE * SIDE * self.grid_rows * self.grid_columns * self.parts
@@ -88,12 +89,12 @@ impl MatrixTiles {
         SUBGROUP_ROWS * self.grid_rows
     }
 
-    /// Outputs of a tile; pairs, where gate and up are computed together.
+    /// Outputs of a tile; pairs of gate and up if these are computed together.
     pub fn outputs(&self, paired: bool) -> u32 {
         SIDE * self.pieces * self.grid_columns / if paired { 2 } else { 1 }
     }
 
-    /// The workgroups for so many rows and outputs.
+    /// The grid for this many rows and outputs.
     pub fn grid(&self, rows: u32, outputs: u32, paired: bool) -> [u32; 3] {
         [outputs.div_ceil(self.outputs(paired)), rows.div_ceil(self.rows()), 1]
     }

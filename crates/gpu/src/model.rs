@@ -1,4 +1,4 @@
-//! A model on the GPU: its weights, and the programs that steps run.
+//! A model on the GPU: a graph with tokens, its weights, and its programs.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -11,8 +11,7 @@ use rullama_graph::{Graph, Op};
 
 use crate::{
     Budget, Fallback, Fit, Gpu, GpuError, GpuState, ModelOptions, Residency,
-    fitting::{Fitted, LoadRequest, default_pages, layout, lowering_target, rows_at_once},
-    kernel::Pipelines,
+    fitting::{Fitted, LoadRequest, default_pages, lowering_target, manifest_options, rows_at_once},
     lower::{Program, StepShape, lower},
     options::{capacities, prompt_shape},
     report::PlanReport,
@@ -22,32 +21,31 @@ use crate::{
     weights::{Conversion, GpuWeights, Manifest, Numbers, Resident},
 };
 
-/// A graph with its weights on the GPU.
+/// A graph with tokens, with its weights on the GPU.
 pub struct GpuModel {
     pub(crate) gpu: Gpu,
-    /// Where the weights come from, for those that stay there, and for other graphs.
+    /// The weights that graphs share. Also read while the model runs, for tables and experts that stay in the file.
     pub(crate) set: Rc<GpuWeights>,
     pub(crate) graph: Graph,
     pub(crate) manifest: Manifest,
     pub(crate) resident: Resident,
-    pub(crate) pipelines: Pipelines,
     pub(crate) options: ModelOptions,
     kernels: KernelSet,
     budget: Budget,
     /// Rows of each cache.
     pub(crate) capacities: Vec<u32>,
     pub(crate) vocabulary: u32,
-    /// Programs by the shape of their steps.
+    /// The programs so far, by the shape of their steps.
     programs: RefCell<HashMap<StepShape, Rc<Program>>>,
-    /// What conversations share, made with the first of them.
+    /// What conversations share. Created with the first of them.
     run: OnceCell<Rc<SharedRun>>,
 }
 
 impl GpuModel {
-    /// Uploads the weights that `graph` names, telling `progress` how many bytes of how many are done.
+    /// Uploads the weights of `graph`. Calls `progress` with bytes done and in total.
     ///
-    /// Before the first byte of them is read, the GPU's kernels answer known cases, unless the GPU was opened without
-    /// that, and what the model needs is compared with what there is.
+    /// Before weights are read, the self-test runs, unless the GPU was opened without it, and the memory that the model needs
+    /// is compared with the memory there is.
     pub async fn load(
         weights: &Rc<GpuWeights>,
         graph: Graph,
@@ -88,14 +86,13 @@ impl GpuModel {
         };
         let (fitted, resident) = request.fitting(set, progress).await?;
         let Fitted { manifest, programs, capacities, budget } = fitted;
-        let (set, programs, pipelines) = (set.clone(), RefCell::new(programs), gpu.pipelines().clone());
+        let (set, programs) = (set.clone(), RefCell::new(programs));
         Ok(Self {
             gpu,
             set,
             graph,
             manifest,
             resident,
-            pipelines,
             options,
             kernels,
             budget,
@@ -106,7 +103,7 @@ impl GpuModel {
         })
     }
 
-    /// The same model, loaded again from weights that were [opened anew](GpuWeights::reopen).
+    /// The same model, loaded from weights that were [reopened](GpuWeights::reopen).
     pub async fn reload(
         &self,
         weights: &Rc<GpuWeights>,
@@ -118,7 +115,7 @@ impl GpuModel {
     /// How a load with these options would hold the model, from its header alone; fails as the load would. A load makes the
     /// same choice, unless the GPU fails its self-test, which this does not run, or has less memory left than is needed.
     ///
-    /// [`Fit::largest_context`] is looked for up to `most_context`.
+    /// [`Fit::largest_context`] is at most `most_context`.
     pub async fn fit(
         gpu: &Gpu,
         model: &Model,
@@ -144,8 +141,8 @@ impl GpuModel {
         position: u32,
     ) -> Result<PlanReport, GpuError> {
         let residency = options.residency.unwrap_or_default();
-        let layout = layout(gpu, residency, default_pages(graph), options);
-        let manifest = Manifest::read(model, graph, layout, Numbers::Read, &[]).await?;
+        let settings = manifest_options(gpu, residency, default_pages(graph), options);
+        let manifest = Manifest::read(model, graph, settings, Numbers::Read, &[]).await?;
         let trusted = self_test::trusted(gpu).await?;
         let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let capacities = capacities(graph, options.context, options.most_rows());
@@ -166,12 +163,12 @@ impl GpuModel {
         &self.gpu
     }
 
-    /// Tokens a step may have.
+    /// The most tokens of a step.
     pub fn rows_at_once(&self) -> usize {
         rows_at_once(&self.graph, &self.manifest, &self.options) as usize
     }
 
-    /// The most frugal place that any of its weights live in.
+    /// The most frugal residency of any of its weights.
     pub fn residency(&self) -> Residency {
         self.manifest.residency()
     }
@@ -181,22 +178,22 @@ impl GpuModel {
         self.manifest.bytes()
     }
 
-    /// What it and one conversation take of the GPU's memory.
+    /// The GPU memory that it and one conversation need.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// What the GPU's features allow and its answers in the self-test forbid.
+    /// Features of the GPU that are not used because they failed the self-test.
     pub fn fallbacks(&self) -> &[Fallback] {
         self.gpu.fallbacks()
     }
 
-    /// Whether tokens can be chosen where the logits are.
+    /// Whether the GPU can sample tokens.
     pub fn can_choose(&self) -> bool {
         !self.fallbacks().iter().any(|fallback| matches!(fallback, Fallback::ChoosingOnHost { .. }))
     }
 
-    /// Tensors that are kept in another format than the file's.
+    /// Tensors whose format on the GPU is not that of the file.
     pub fn conversions(&self) -> Vec<Conversion> {
         self.manifest.conversions()
     }
@@ -207,7 +204,7 @@ impl GpuModel {
         Ok(PlanReport::new(&*self.program(prompt_shape(rows, self.options.most_rows()))?, size))
     }
 
-    /// What conversations share.
+    /// What conversations share. Created by the first call.
     pub(crate) fn run(&self) -> Result<Rc<SharedRun>, GpuError> {
         if let Some(run) = self.run.get() {
             return Ok(run.clone());

@@ -1,48 +1,54 @@
-//! A plan: everything about a step that can be decided beforehand.
+//! A plan: a program bound to pipelines and buffers. Recording it is all that a step still has to do.
 
 use std::ops::Range;
 
 use crate::{
     Gpu, GpuError,
-    kernel::{Access, Pipelines},
-    lower::{Count, Pause, Program, Scratch, Slot},
+    kernel::Access,
+    lower::{BufferRef, Count, Pause, Program, Scratch},
     rows::StepSize,
     step_block::StepBlock,
     weights::{Resident, RowTables},
 };
 
-/// The buffers that plans read and write besides their own.
-pub(crate) struct Surroundings<'a> {
+/// The buffers that plans share.
+pub(crate) struct PlanBuffers<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) weights: &'a Resident,
-    pub(crate) pipelines: &'a Pipelines,
-    /// Keys and values of each cache.
-    pub(crate) caches: &'a [(wgpu::Buffer, wgpu::Buffer)],
-    pub(crate) tokens: &'a wgpu::Buffer,
-    /// Rows made by towers.
-    pub(crate) soft_rows: &'a wgpu::Buffer,
-    /// Rows of tables that stay in the file.
-    pub(crate) row_tables: Option<&'a RowTables>,
-    /// A routing with pages in place of experts, where these come and go.
-    pub(crate) pages: Option<&'a wgpu::Buffer>,
-    /// What the graph's inputs are, in order.
+    /// None for graphs without tokens.
+    pub(crate) conversations: Option<ConversationBuffers<'a>>,
+    /// The graph's inputs, in order.
     pub(crate) inputs: &'a [wgpu::Buffer],
-    /// Where the graph's outputs go, in order, whichever plan computes them.
+    /// The graph's outputs, in order. All plans of a model write the same.
     pub(crate) outputs: &'a [wgpu::Buffer],
     pub(crate) step: &'a StepBlock,
-    /// The same for each domain: its rows stand in place of the step's.
+    /// For each domain, the block that takes the place of the step's.
     pub(crate) domains: &'a [StepBlock],
     /// The most rows of a step.
     pub(crate) rows: u32,
 }
 
-/// One dispatch.
+/// The buffers of steps with tokens.
+#[derive(Clone, Copy)]
+pub(crate) struct ConversationBuffers<'a> {
+    /// Keys and values of each cache.
+    pub(crate) caches: &'a [(wgpu::Buffer, wgpu::Buffer)],
+    pub(crate) tokens: &'a wgpu::Buffer,
+    /// Rows that towers have computed.
+    pub(crate) soft_rows: &'a wgpu::Buffer,
+    /// Rows of tables that stay in the file.
+    pub(crate) row_tables: Option<&'a RowTables>,
+    /// A routing with page indices in place of expert indices, if experts are paged.
+    pub(crate) pages: Option<&'a wgpu::Buffer>,
+}
+
+/// A dispatch with its pipeline and bind groups.
 #[derive(Debug)]
 struct BoundDispatch {
     pipeline: wgpu::ComputePipeline,
     bind_group: wgpu::BindGroup,
     workgroups: [Count; 3],
-    /// The bind group of the domain whose rows it computes, if these are not the step's.
+    /// The step's bind group for the domain whose rows it computes; none if these are the step's own rows.
     domain: Option<wgpu::BindGroup>,
 }
 
@@ -55,17 +61,17 @@ impl BoundDispatch {
     }
 }
 
-/// A graph lowered for steps of some size, bound to its buffers.
+/// A program bound to pipelines and buffers.
 #[derive(Debug)]
 pub(crate) struct Plan {
     dispatches: Vec<BoundDispatch>,
-    /// Where it stops, with the routing that is wanted there.
+    /// Its pauses, in order, each with the routing that the host reads.
     pauses: Vec<(Pause, wgpu::Buffer)>,
-    /// The buffers that are its own.
+    /// The buffers that only this plan uses.
     own: Vec<wgpu::Buffer>,
 }
 
-/// See [`CachePool`](crate::pool::CachePool)'s.
+/// Browsers free buffers late, so large ones are destroyed here.
 impl Drop for Plan {
     fn drop(&mut self) {
         self.own.iter().for_each(wgpu::Buffer::destroy);
@@ -73,8 +79,8 @@ impl Drop for Plan {
 }
 
 impl Plan {
-    /// Gives a program its pipelines and buffers.
-    pub(crate) fn bind(around: &Surroundings<'_>, program: &Program) -> Result<Self, GpuError> {
+    /// Binds a program to pipelines and buffers.
+    pub(crate) fn bind(around: &PlanBuffers<'_>, program: &Program) -> Result<Self, GpuError> {
         let gpu = around.gpu;
         let (assigned, sizes) = program.assign();
         let scratch: Vec<wgpu::Buffer> =
@@ -98,38 +104,39 @@ impl Plan {
         let parameters = gpu.buffer("parameters", bytes.len().max(16) as u64, usage);
         gpu.queue.write_buffer(&parameters, 0, &bytes);
 
+        let conversations = || around.conversations.expect("a graph with tokens has conversations");
         let row_tables =
-            || around.row_tables.expect("a plan with tables in the file has room for their rows");
-        let buffer = |slot: Slot| match slot {
-            Slot::Scratch(index) => {
-                let among = |given: &[Scratch]| given.iter().position(|&other| other == index);
-                match (among(&program.inputs), among(&program.outputs)) {
+            || conversations().row_tables.expect("a plan with tables in the file has buffers for their rows");
+        let buffer = |slot: BufferRef| match slot {
+            BufferRef::Scratch(index) => {
+                let index_in = |given: &[Scratch]| given.iter().position(|&other| other == index);
+                match (index_in(&program.inputs), index_in(&program.outputs)) {
                     (Some(input), _) => &around.inputs[input],
                     (None, Some(output)) => &around.outputs[output],
                     (None, None) => &scratch[assigned[index.0]],
                 }
             }
-            Slot::Shard { packed, shard } => &around.weights.tensors[packed].buffers[shard],
-            Slot::Vectors => &around.weights.vectors,
-            Slot::Keys(cache) => &around.caches[cache.index()].0,
-            Slot::Values(cache) => &around.caches[cache.index()].1,
-            Slot::Tokens => around.tokens,
-            Slot::SoftRows => around.soft_rows,
-            Slot::Rows { packed } => row_tables().table(packed),
-            Slot::RowNumbers => row_tables().numbers(),
-            Slot::Pages => around.pages.expect("a plan with pages has a buffer for them"),
-            Slot::Turns(_) => unreachable!("turns are a part of the step's buffer"),
+            BufferRef::Shard { packed, shard } => &around.weights.tensors[packed].buffers[shard],
+            BufferRef::Vectors => &around.weights.vectors,
+            BufferRef::Keys(cache) => &conversations().caches[cache.index()].0,
+            BufferRef::Values(cache) => &conversations().caches[cache.index()].1,
+            BufferRef::Tokens => conversations().tokens,
+            BufferRef::SoftRows => conversations().soft_rows,
+            BufferRef::Rows { packed } => row_tables().table(packed),
+            BufferRef::RowNumbers => row_tables().numbers(),
+            BufferRef::Pages => conversations().pages.expect("a plan with pages has a buffer for them"),
+            BufferRef::RopeTable(_) => unreachable!("rotation angles are a part of the step's buffer"),
         };
-        around.pipelines.prepare(gpu, program.dispatches.iter().map(|planned| &planned.spec));
+        gpu.pipelines().prepare(gpu, program.dispatches.iter().map(|planned| &planned.spec));
         let mut dispatches = Vec::with_capacity(program.dispatches.len());
         for (planned, ranges) in program.dispatches.iter().zip(&ranges) {
-            let pipeline = around.pipelines.get(gpu, &planned.spec);
+            let pipeline = gpu.pipelines().get(gpu, &planned.spec);
             let domain = planned.workgroups.iter().find_map(|count| count.domain());
             let (step, rows) = match domain {
                 Some(domain) => (&around.domains[domain.index()], program.domains[domain.index()]),
                 None => (around.step, around.rows),
             };
-            let bind_group = pipeline.bind_group(gpu, Some(&planned.what), |binding| {
+            let bind_group = pipeline.bind_group(gpu, Some(&planned.label), |binding| {
                 let missing = || -> ! { panic!("{} needs `{}`", planned.spec, binding.name) };
                 if binding.access == Access::Uniform {
                     let found = planned.uniforms.iter().position(|uniform| binding.is_for(uniform.layout()));
@@ -140,7 +147,7 @@ impl Plan {
                     return wgpu::BindingResource::Buffer(part);
                 }
                 match planned.buffers.iter().find(|(name, _)| *name == binding.name) {
-                    Some(&(_, Slot::Turns(rope))) => step.turns(rope, rows),
+                    Some(&(_, BufferRef::RopeTable(rope))) => step.rope_table(rope, rows),
                     Some(&(_, slot)) => buffer(slot).as_entire_binding(),
                     None => missing(),
                 }
@@ -154,12 +161,13 @@ impl Plan {
             dispatches.push(BoundDispatch { pipeline, bind_group, workgroups, domain });
         }
         let pauses = program.pauses.iter();
-        let pauses = pauses.map(|pause| (*pause, buffer(Slot::Scratch(pause.routing)).clone())).collect();
+        let pauses =
+            pauses.map(|pause| (*pause, buffer(BufferRef::Scratch(pause.routing)).clone())).collect();
         let own = scratch.into_iter().chain([parameters]).collect();
         Ok(Self { dispatches, pauses, own })
     }
 
-    /// Records dispatches of a step, each in a compute pass of its own that writes the time before and after it.
+    /// Records dispatches of a step, each in a compute pass of its own that writes timestamps before and after it.
     pub(crate) fn record_timed(
         &self,
         encoder: &mut wgpu::CommandEncoder,
@@ -182,17 +190,17 @@ impl Plan {
         }
     }
 
-    /// How many dispatches there are.
+    /// The number of dispatches.
     pub(crate) fn len(&self) -> usize {
         self.dispatches.len()
     }
 
-    /// Where it stops, in order, with the routing that is wanted there.
+    /// Its pauses, in order, each with the routing that the host reads.
     pub(crate) fn pauses(&self) -> &[(Pause, wgpu::Buffer)] {
         &self.pauses
     }
 
-    /// Writes dispatches of a step into `pass`. Everything else was decided when the plan was lowered.
+    /// Records dispatches of a step. Everything else was decided when the graph was lowered.
     pub(crate) fn record(
         &self,
         pass: &mut wgpu::ComputePass<'_>,

@@ -38,7 +38,7 @@ impl PlanReport {
             .dispatches
             .iter()
             .map(|dispatch| DispatchReport {
-                what: dispatch.what.clone(),
+                what: dispatch.label.clone(),
                 kernel: dispatch.spec.to_string(),
                 workgroups: dispatch.workgroups.map(|count| count.at(size)),
                 weight_bytes: dispatch.weight_bytes,

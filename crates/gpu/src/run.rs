@@ -22,7 +22,7 @@ pub(crate) use submit::write_table;
 
 use crate::{
     GpuError, GpuModel, health::Outcome, lower::StepShape, plan::Plan, pool::CachePool,
-    readback::SharedReadback, sample::Chooser, step_buffers::StepBuffers,
+    readback::SharedReadback, sample::Chooser, step_buffers::StepBuffers, tuning::READBACK_RATIO,
 };
 
 /// A run, and who may change it.
@@ -166,7 +166,7 @@ impl Run {
     /// A buffer of at least so many bytes that can be mapped.
     pub(crate) fn read_buffer(&mut self, model: &GpuModel, bytes: u64) -> wgpu::Buffer {
         // Choices are small and many, logits large: one is not taken for the other.
-        let fits = |buffer: &wgpu::Buffer| (bytes..=8 * bytes.max(64)).contains(&buffer.size());
+        let fits = |buffer: &wgpu::Buffer| (bytes..=READBACK_RATIO * bytes.max(64)).contains(&buffer.size());
         match self.spare.iter().position(fits) {
             Some(index) => self.spare.swap_remove(index),
             None => {
@@ -217,7 +217,7 @@ impl GpuModel {
         let run = shared.borrow();
         let decoding = run.plans.keys().filter(|shape| shape.decodes).map(|shape| shape.rows);
         Ok(Footprint {
-            pipelines: self.pipelines.len(),
+            pipelines: self.gpu.pipelines().len(),
             plans: run.plans.len(),
             decoded_together: decoding.max().unwrap_or(0),
             spare_buffers: run.spare.len(),

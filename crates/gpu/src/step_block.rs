@@ -1,8 +1,8 @@
-//! What varies between steps, in one buffer, so that one write brings all of it.
+//! What varies between steps, in one buffer, so that one write uploads all of it.
 //!
 //! First the row table, then a table for each kind of rotation: cosine and sine of each pair of columns, row by row. Where a
-//! table begins depends on the rows that a plan is made for: what a step of one row needs lies close together. Kernels
-//! declare a row table of full length, so that its binding reaches over the tables behind it; both are only read.
+//! table begins depends on the maximum rows of the plan, so that a step of one row writes little. Kernels declare a row table
+//! of full length, so its binding overlaps the tables behind it; both are only read.
 
 use rullama_graph::{Graph, Op, Rope};
 
@@ -14,21 +14,21 @@ use crate::{
     weights::Manifest,
 };
 
-/// Where tables may begin: what every device allows.
+/// Tables begin at multiples of this, which every device allows.
 const ALIGN: u64 = 256;
 
-/// The buffer, with what fills it.
+/// The buffer of a step, and the rotations it has tables for.
 pub(crate) struct StepBlock {
     buffer: wgpu::Buffer,
-    /// Binds the row table for all kernels.
+    /// The bind group of the row table, for all kernels.
     pub(crate) group: wgpu::BindGroup,
-    turns: Vec<Turns>,
+    rotations: Vec<Rotation>,
 }
 
 /// One kind of rotation.
-struct Turns {
+struct Rotation {
     key: RopeKey,
-    /// Pairs of a head, of which those without a frequency are not rotated.
+    /// Pairs of columns of a head. Those without a frequency are not rotated.
     half: usize,
     frequencies: Vec<f64>,
 }
@@ -42,18 +42,18 @@ impl StepBlock {
         manifest: &Manifest,
         most_rows: u32,
     ) -> Result<Self, GpuError> {
-        let mut turns: Vec<Turns> = Vec::new();
+        let mut rotations: Vec<Rotation> = Vec::new();
         for node in graph.nodes() {
             let Op::Rope { rope, .. } = node.op else { continue };
-            if turns.iter().all(|turns| turns.key != rope.into()) {
+            if rotations.iter().all(|rotation| rotation.key != rope.into()) {
                 let factors = rope.factors.map(|factors| {
                     let name = &graph.weight(factors).tensor;
                     manifest.rope_factors[name].as_slice()
                 });
-                turns.push(Turns::new(rope, factors));
+                rotations.push(Rotation::new(rope, factors));
             }
         }
-        let bytes = starts(&turns, most_rows).last().copied().unwrap_or(0).max(TABLE_BYTES);
+        let bytes = starts(&rotations, most_rows).last().copied().unwrap_or(0).max(TABLE_BYTES);
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
         let limit = gpu.largest_binding();
         if bytes > limit {
@@ -61,41 +61,41 @@ impl StepBlock {
         }
         let buffer = gpu.buffer("step", bytes, usage);
         let group = pipelines.step_group(gpu, &buffer);
-        Ok(Self { buffer, group, turns })
+        Ok(Self { buffer, group, rotations })
     }
 
-    /// The table of one kind of rotation, in a plan for steps of up to so many rows.
-    pub(crate) fn turns(&self, key: RopeKey, plan_rows: u32) -> wgpu::BindingResource<'_> {
-        let index = self.turns.iter().position(|turns| turns.key == key);
-        let index = index.expect("every rope of the graph has its turns");
-        let starts = starts(&self.turns, plan_rows);
+    /// The table of one kind of rotation, in a plan for steps of up to `plan_rows` rows.
+    pub(crate) fn rope_table(&self, key: RopeKey, plan_rows: u32) -> wgpu::BindingResource<'_> {
+        let index = self.rotations.iter().position(|rotation| rotation.key == key);
+        let index = index.expect("every rope of the graph has a table");
+        let starts = starts(&self.rotations, plan_rows);
         let (offset, size) = (starts[index], wgpu::BufferSize::new(starts[index + 1] - starts[index]));
         wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer: &self.buffer, offset, size })
     }
 
-    /// Writes what a step needs that takes the plan for up to so many rows.
+    /// Writes the tables of a step that runs the plan for up to `plan_rows` rows.
     pub(crate) fn write(&self, gpu: &Gpu, table: &RowTable, plan_rows: u32) {
         let mut block = table.bytes();
-        for (turns, &start) in self.turns.iter().zip(&starts(&self.turns, plan_rows)) {
+        for (rotation, &start) in self.rotations.iter().zip(&starts(&self.rotations, plan_rows)) {
             block.resize(start as usize, 0);
-            block.extend_from_slice(bytemuck::cast_slice(&turns.table(table)));
+            block.extend_from_slice(bytemuck::cast_slice(&rotation.table(table)));
         }
         gpu.queue.write_buffer(&self.buffer, 0, &block);
     }
 }
 
-/// Where each table of rotations begins, and in the end where they all end.
-fn starts(turns: &[Turns], rows: u32) -> Vec<u64> {
+/// Where each table of angles begins, and after these where the last one ends.
+fn starts(rotations: &[Rotation], rows: u32) -> Vec<u64> {
     let mut at = RowTable::bytes_of(rows).next_multiple_of(ALIGN);
     let mut starts = vec![at];
-    for turns in turns {
-        at += (8 * turns.half as u64 * u64::from(rows)).next_multiple_of(ALIGN);
+    for rotation in rotations {
+        at += (8 * rotation.half as u64 * u64::from(rows)).next_multiple_of(ALIGN);
         starts.push(at);
     }
     starts
 }
 
-impl Turns {
+impl Rotation {
     fn new(rope: Rope, factors: Option<&[f32]>) -> Self {
         let frequency = |pair: u32| {
             let factor = factors.map_or(1.0, |factors| f64::from(factors[pair as usize]));
@@ -107,8 +107,8 @@ impl Turns {
     }
 
     /// Cosine and sine of each pair for the rows of a step. In double precision: at long positions f32 has no digits left
-    /// for an angle's fraction. A row that follows the one before it adds one step's angle to it, which is faster than
-    /// computing both functions again and loses nothing that f32 would show.
+    /// for an angle's fraction. A row whose position is one more than the previous row's adds one angle to it, which is
+    /// faster than computing both functions again and loses nothing that f32 would show.
     fn table(&self, rows: &RowTable) -> Vec<[f32; 2]> {
         let positions: Vec<u32> = rows.positions().collect();
         let mut table = vec![[1.0, 0.0]; self.half * positions.len()];

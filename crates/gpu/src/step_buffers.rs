@@ -1,4 +1,4 @@
-//! The buffers that steps of all conversations read and write, besides weights and caches.
+//! The buffers that steps of all conversations share, besides weights and caches.
 
 use std::rc::Rc;
 
@@ -9,16 +9,16 @@ use crate::{
     step_block::StepBlock, weights::RowTables,
 };
 
-/// What a pause needs.
+/// The buffers of pauses.
 #[derive(Clone)]
 pub(crate) struct Paging {
-    /// A routing with pages in place of experts.
+    /// A routing with page indices in place of expert indices.
     pub(crate) pages: wgpu::Buffer,
-    /// Where routings come back.
+    /// The readback buffer of routings.
     pub(crate) read: wgpu::Buffer,
 }
 
-/// What a step reads and writes.
+/// The buffers of a step.
 pub(crate) struct StepBuffers {
     pub(crate) tokens: wgpu::Buffer,
     pub(crate) soft_rows: wgpu::Buffer,
@@ -26,7 +26,7 @@ pub(crate) struct StepBuffers {
     /// Rows of tables that stay in the file.
     pub(crate) row_tables: Option<Rc<RowTables>>,
     pub(crate) paging: Option<Paging>,
-    /// The graph's outputs, whichever plan computed them. Tokens are chosen from the first.
+    /// The graph's outputs, which all plans share. Tokens are sampled from the first.
     pub(crate) outputs: Vec<wgpu::Buffer>,
 }
 
@@ -45,7 +45,7 @@ impl StepBuffers {
         let outputs = names.zip(output_bytes(graph, options)).map(|(name, bytes)| storage(name, bytes));
         let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
         let step_rows = most_rows.max(decode_shape(options.conversations).rows);
-        let step = StepBlock::new(gpu, &model.pipelines, graph, manifest, step_rows)?;
+        let step = StepBlock::new(gpu, gpu.pipelines(), graph, manifest, step_rows)?;
         let (row_tables, outcome) =
             gpu.allocate("rows of tables", manifest.row_bytes(), || RowTables::new(gpu, manifest, most_rows));
         allocated.extend(outcome.now()?);
@@ -64,13 +64,13 @@ impl StepBuffers {
         Ok(Self { tokens, soft_rows, step, row_tables, paging, outputs })
     }
 
-    /// Whether the host has to see a token before a step can read it.
+    /// Whether the host must see a token before a step can read it.
     pub(crate) fn host_reads(&self) -> bool {
         self.row_tables.is_some() || self.paging.is_some()
     }
 }
 
-/// Browsers free buffers without references late, so that large ones are destroyed here.
+/// Browsers free buffers late, so large ones are destroyed here.
 impl Drop for StepBuffers {
     fn drop(&mut self) {
         let paging = self.paging.iter().flat_map(|paging| [&paging.pages, &paging.read]);
@@ -87,7 +87,7 @@ pub(crate) fn output_bytes(graph: &Graph, options: &ModelOptions) -> impl Iterat
     })
 }
 
-/// Columns of rows made by towers; of a graph that takes none, one.
+/// Columns of the rows that towers compute; one for a graph that reads none.
 pub(crate) fn soft_width(graph: &Graph) -> u32 {
     let widths = graph.nodes().iter().filter_map(|node| match node.op {
         Op::Embed { soft: SoftRows::Given, .. } => Some(node.shape.width),

@@ -1,4 +1,4 @@
-//! How a linear over many rows is cut into tiles, by its shape.
+//! How a product of many rows is divided into tiles, by its shape.
 //!
 //! Two goals conflict. The more products a thread computes from each read of workgroup memory, the closer it comes to the
 //! GPU's peak: 8 × 8 sums per thread need a quarter of the reads of 2 × 2. But each processor needs several workgroups, in a
@@ -21,19 +21,19 @@ use crate::{
 pub struct Tiles {
     /// Rows of x in a tile.
     pub rows: u32,
-    /// Outputs in a tile; pairs, where gate and up are computed together.
+    /// Outputs in a tile; pairs of gate and up if these are computed together.
     pub outputs: u32,
     /// Rows that a thread computes.
     pub lane_rows: u32,
-    /// Rows of the weight that a thread multiplies with; of both weights of a pair together.
+    /// Rows of the weight that a thread multiplies with, of both weights of a pair together.
     pub lane_columns: u32,
     /// Groups of threads that share the width.
     pub parts: u32,
-    /// Values along the width that are in workgroup memory at a time.
+    /// Values along the width that are in workgroup memory at a time, a slab.
     pub depth: u32,
-    /// Multiplications of four values along the width that are written one after another.
+    /// Multiplications of four values along the width in one round of the inner loop.
     pub unroll: u32,
-    /// Whether a slab is fetched while the one before it is multiplied.
+    /// Whether a slab is fetched while the previous one is multiplied.
     pub ahead: bool,
 }
 
@@ -44,7 +44,7 @@ impl Tiles {
         Self { rows, outputs, lane_rows, lane_columns, parts, depth, unroll: 1, ahead: true }
     }
 
-    /// The tiles for a linear of this shape: rows of x, outputs, and whether each output is a pair.
+    /// The tiles for a product of this shape: rows of x, outputs, and whether each output is a pair.
     pub fn choose(rows: u32, outputs: u32, paired: bool) -> Self {
         let enough = |tiles: Self, workgroups: u32| {
             let [x, y, _] = tiles.grid(rows, outputs);
@@ -67,16 +67,16 @@ impl Tiles {
         }
     }
 
-    /// The tiles for the product of experts that share `rows` rows. `paired` says that each output is a pair.
+    /// The tiles for a product with experts in a step of `rows` rows. `paired`: each output is a pair.
     pub fn for_experts(experts: Experts, rows: u32, paired: bool) -> Self {
         let tiles = expert_tiles(rows * experts.used / experts.count);
         if paired { tiles.paired() } else { tiles }
     }
 
-    /// As large in workgroup memory, for an epilogue that takes gate and up together.
+    /// Tiles of the same size in workgroup memory, for an epilogue that reads gate and up together.
     #[must_use]
     pub fn paired(self) -> Self {
-        // One thread has both, four outputs of each. More parts make up for fewer threads.
+        // A thread computes both, four outputs of each. More parts make up for fewer threads.
         let lane_columns = 8;
         let parts = (self.parts * lane_columns / self.lane_columns).min(self.depth / 4);
         let unroll = self.unroll.min(self.depth / 4 / parts);
@@ -89,7 +89,7 @@ impl Tiles {
         self.rows / self.lane_rows * (columns / self.lane_columns) * self.parts
     }
 
-    /// The workgroups for so many rows and outputs.
+    /// The grid for this many rows and outputs.
     pub fn grid(&self, rows: u32, outputs: u32) -> [u32; 3] {
         [outputs.div_ceil(self.outputs), rows.div_ceil(self.rows), 1]
     }

@@ -40,7 +40,7 @@ fn main() -> Result<(), GpuError> {
     for (name, shape) in [("sliding 8/1×256, window 512", sliding), ("global 8/1×512", global)] {
         for layout in [CacheFormat::F16, CacheFormat::Q8] {
             println!("\none row, {name}, {layout:?}");
-            let defaults = |owns| RowAttention::new(shape, layout, owns, subgroup);
+            let defaults = |stores_kv| RowAttention::new(shape, layout, stores_kv, subgroup);
             let RowAttention { parts, split_keys, most_splits, .. } = defaults(true);
             let mut choices = vec![(parts, split_keys, most_splits)];
             if !quick && layout == CacheFormat::F16 {
@@ -52,7 +52,8 @@ fn main() -> Result<(), GpuError> {
             }
             for (parts, split_keys, most_splits) in choices {
                 for &context in contexts {
-                    let tuned = |owns| RowAttention { parts, split_keys, most_splits, ..defaults(owns) };
+                    let tuned =
+                        |stores_kv| RowAttention { parts, split_keys, most_splits, ..defaults(stores_kv) };
                     bench.row(&tuned(true), &tuned(false), context)?;
                 }
             }
@@ -121,7 +122,7 @@ impl Bench<'_> {
                 ("q", &x),
                 ("v", &x),
                 ("vectors", &vectors),
-                ("turns", &turns),
+                ("angles", &turns),
                 ("keys", keys),
                 ("values", values),
                 ("sums", &sums),
@@ -162,7 +163,7 @@ impl Bench<'_> {
         let (queries, y) = (lab.zeros(bytes), lab.zeros(bytes));
         let step = Step::new(ROWS, position);
         let query = self.time(&step, |_| {
-            let buffers = [("q", &x), ("vectors", &vectors), ("turns", &turns), ("y", &queries)];
+            let buffers = [("q", &x), ("vectors", &vectors), ("angles", &turns), ("y", &queries)];
             let params = QueryHeadsParams {
                 heads: shape.heads,
                 q_at: 0,
@@ -180,7 +181,7 @@ impl Bench<'_> {
                 ("k", &x),
                 ("v", &x),
                 ("vectors", &vectors),
-                ("turns", &turns),
+                ("angles", &turns),
                 ("keys", keys),
                 ("values", values),
             ];

@@ -88,7 +88,7 @@ impl Product {
             shard_rows: self.weight_rows(),
             pair: if self.paired { self.outputs } else { 0 },
             x_stride: self.x_width(),
-            x_slot: if self.experts.is_some() && !self.paired { self.width } else { 0 },
+            expert_stride: if self.experts.is_some() && !self.paired { self.width } else { 0 },
             y_stride: self.y_width(),
             routing_width: self.experts.map_or(0, |experts| 2 * experts.used),
             factor: 1.0,

@@ -1,13 +1,12 @@
-//! The buffers a kernel needs, read from its own text.
+//! The buffers of a kernel, read from its text.
 //!
-//! A dispatch names buffers as the kernel does, so that no list of binding numbers has to agree with another. Each
-//! declaration is one line:
+//! A dispatch names buffers as the kernel does, so there is no second list of binding numbers. Each declaration is one line:
 //!
 //! ```wgsl
 //! @group(1) @binding(2) var<storage, read_write> y: array<f32>;
 //! ```
 //!
-//! Group 0 is the step, the same for every kernel; group 1 is the dispatch's own.
+//! Group 0 has the step's row table, the same for every kernel; group 1 has the buffers of a dispatch.
 
 use super::UniformLayout;
 

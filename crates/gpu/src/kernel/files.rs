@@ -1,4 +1,4 @@
-//! The WGSL files that kernels are made of.
+//! The WGSL files that kernels are composed of.
 
 use rullama_gguf::Format;
 
@@ -11,7 +11,7 @@ macro_rules! files {
         pub enum $name { $($variant,)* }
 
         impl $name {
-            /// Every one there is.
+            /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             pub(super) fn file(self) -> &'static str {
@@ -55,7 +55,6 @@ files! {
         Combine => "kernel/combine.wgsl",
         GroupRows => "kernel/group_rows.wgsl",
         LinearRow => "kernel/linear_row.wgsl",
-        LinearFew => "kernel/linear_few.wgsl",
         Residual => "kernel/residual.wgsl",
         PerLayer => "kernel/per_layer.wgsl",
         Read => "kernel/read.wgsl",
@@ -71,7 +70,7 @@ files! {
 }
 
 files! {
-    /// A piece that fits a slot of some body.
+    /// A fragment for a slot of a body.
     Fragment {
         Step => "shared/step.wgsl",
         Finite => "shared/finite.wgsl",
@@ -156,7 +155,7 @@ files! {
 }
 
 impl Fragment {
-    /// Whether it is common ground rather than a choice.
+    /// Whether it is shared code rather than a choice between alternatives.
     pub(super) fn is_shared(self) -> bool {
         ["shared/", "entry/", "sample/"].iter().any(|folder| self.file().starts_with(folder))
     }

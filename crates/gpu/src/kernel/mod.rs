@@ -1,12 +1,12 @@
-//! Kernels, put together from files of plain WGSL.
+//! Kernels, composed of files of plain WGSL.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `files` | the pieces: bodies, and fragments for their slots |
+//! | `files` | the WGSL files: bodies, and fragments for their slots |
 //! | `spec` | the recipe of a kernel, which is also its pipeline's key and label |
-//! | `bindings` | what a kernel's text says about the buffers it needs |
+//! | `bindings` | the buffers that a kernel's text declares |
 //! | `uniform`, `params` | the uniform variables of kernels as Rust structs |
-//! | `pipelines` | the pipelines made so far |
+//! | `pipelines` | the pipelines of a device |
 
 mod bindings;
 mod files;

@@ -1,7 +1,7 @@
 //! The uniform struct of every kernel, by the names that its WGSL file uses.
 //!
 //! Comments on the fields are in the WGSL files. Common endings: `_at` is the index of the first element in a buffer,
-//! `_stride` the distance from a row to the next, `_width` the number of columns.
+//! `_stride` the elements from one row to the next, `_width` the number of columns.
 
 use super::uniform::{Uniform, UniformField, UniformLayout, WgslType, uniforms};
 
@@ -19,7 +19,7 @@ uniforms! {
         pair: u32,
         x_at: u32,
         x_stride: u32,
-        x_slot: u32,
+        expert_stride: u32,
         y_at: u32,
         y_stride: u32,
         routing_width: u32,
@@ -66,7 +66,7 @@ uniforms! {
         shard_first: u32,
         shard_rows: u32,
         x_width: u32,
-        x_slot: u32,
+        expert_stride: u32,
         y_width: u32,
         routing_width: u32,
         factor: f32,
@@ -87,7 +87,7 @@ uniforms! {
         last: u32,
     }
 
-    /// Keys and values on their way into a cache, as an operation of its own.
+    /// Storing keys and values in a cache, as an operation of its own.
     StoreKvParams: "kernel/store_kv.wgsl" params {
         units: u32,
         capacity: u32,

@@ -1,4 +1,4 @@
-//! The pipelines made so far.
+//! The pipelines of a device, compiled when they are first used.
 
 use std::{
     collections::HashMap,
@@ -8,9 +8,11 @@ use std::{
 use std::{collections::HashSet, thread};
 
 use super::{Access, Binding, Dialect, KernelSpec};
+#[cfg(not(target_family = "wasm"))]
+use crate::tuning::COMPILING_THREADS;
 use crate::{Gpu, rows::TABLE_BYTES};
 
-/// A pipeline with the layout of its dispatches' bindings.
+/// A pipeline with the bindings of its dispatches.
 #[derive(Debug, Clone)]
 pub(crate) struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
@@ -19,7 +21,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// A dispatch's own bind group, of whatever `resource` finds for each of the kernel's bindings.
+    /// The bind group of a dispatch. `resource` gives the resource of each binding of the kernel.
     pub(crate) fn bind_group<'r>(
         &self,
         gpu: &Gpu,
@@ -34,8 +36,8 @@ impl Pipeline {
     }
 }
 
-/// A device's pipelines made so far, and the layout of the step, which all of them share. The self-test, every model on
-/// the device and clones of this share what was compiled.
+/// A device's compiled pipelines, and the layout of the step, which all of them share. The self-test and all models on the
+/// device use the same pipelines; clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Pipelines {
     step: wgpu::BindGroupLayout,
@@ -52,11 +54,11 @@ impl Pipelines {
     }
 
     fn made(&self) -> MutexGuard<'_, HashMap<KernelSpec, Pipeline>> {
-        // An entry is written whole or not at all.
+        // An entry is complete even if a thread panicked while it held the lock.
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many were made.
+    /// How many pipelines were compiled.
     pub(crate) fn len(&self) -> usize {
         self.made().len()
     }
@@ -77,25 +79,23 @@ impl Pipelines {
         })
     }
 
-    /// The pipeline of a recipe, made when it is first asked for.
+    /// The pipeline of a recipe, compiled when it is first used.
     pub(crate) fn get(&self, gpu: &Gpu, spec: &KernelSpec) -> Pipeline {
         let mut made = self.made();
         made.entry(spec.clone()).or_insert_with(|| make(&gpu.device, &self.step, spec)).clone()
     }
 
-    /// A browser has threads of its own for making pipelines, and none for us.
+    /// Browsers compile pipelines on threads of their own, and give us none.
     #[cfg(target_family = "wasm")]
     pub(crate) fn prepare<'s>(&self, _gpu: &Gpu, _specs: impl Iterator<Item = &'s KernelSpec>) {}
 
-    /// Makes the pipelines of recipes that will be asked for, on several threads: not on all, because drivers take tens of
-    /// megabytes for each.
+    /// Compiles the pipelines of recipes that will be used, on several threads.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn prepare<'s>(&self, gpu: &Gpu, specs: impl Iterator<Item = &'s KernelSpec>) {
         let mut made = self.made();
         let missing: HashSet<&KernelSpec> = specs.filter(|spec| !made.contains_key(*spec)).collect();
         let missing: Vec<&KernelSpec> = missing.into_iter().collect();
-        const MOST_THREADS: usize = 4;
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(COMPILING_THREADS);
         let (device, step) = (&gpu.device, &self.step);
         thread::scope(|scope| {
             let share = missing.len().div_ceil(threads).max(1);
@@ -107,7 +107,7 @@ impl Pipelines {
                 })
                 .collect();
             for worker in workers {
-                made.extend(worker.join().expect("what cannot be compiled is told, and does not panic"));
+                made.extend(worker.join().expect("errors of compilation are reported without a panic"));
             }
         });
     }

@@ -4,21 +4,21 @@ use std::fmt;
 
 use super::{Binding, Fragment, Kernel, UniformLayout, bindings, params};
 
-/// Whose WGSL is written.
+/// The compiler for which WGSL is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// naga's, which compiles for native programs. It knows subgroup functions but not the directive that enables them.
+    /// naga, which compiles for native programs. It has subgroup functions but not the directive that enables them.
     Naga,
-    /// A browser's, which wants that directive.
+    /// A browser, which requires that directive.
     Browser,
 }
 
 impl Dialect {
-    /// That of the platform this is compiled for.
+    /// The dialect of the platform this is compiled for.
     pub const HERE: Self = if cfg!(target_family = "wasm") { Self::Browser } else { Self::Naga };
 }
 
-/// The recipe of a kernel. It is the key under which its pipeline is kept, and its text is the pipeline's label.
+/// The recipe of a kernel. It is the key of its pipeline, and its text is the pipeline's label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KernelSpec {
     body: Kernel,
@@ -27,7 +27,7 @@ pub struct KernelSpec {
 }
 
 impl KernelSpec {
-    /// A body alone. Every kernel knows its step, and how to keep what is not finite visible.
+    /// A body with the fragments that every kernel has: the step, and functions that keep infinite and NaN values visible.
     pub fn new(body: Kernel) -> Self {
         Self { body, fragments: vec![Fragment::Step, Fragment::Finite], constants: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl KernelSpec {
         self
     }
 
-    /// With a constant. Several pieces may need the same one.
+    /// With a constant. Several fragments may need the same one.
     #[must_use]
     pub fn constant(mut self, name: &'static str, value: u32) -> Self {
         if !self.constants.contains(&(name, value)) {
@@ -48,11 +48,11 @@ impl KernelSpec {
         self
     }
 
-    /// With sums and maxima over a workgroup: through subgroups of so many lanes, where there are any.
+    /// With sums and maxima over a workgroup: through subgroups of this many threads, if the device has them.
     #[must_use]
     pub(crate) fn with_reduce(self, subgroup: Option<u32>) -> Self {
         match subgroup {
-            Some(lanes) => self.with(Fragment::SubgroupReduce).constant("SUBGROUP", lanes),
+            Some(size) => self.with(Fragment::SubgroupReduce).constant("SUBGROUP", size),
             None => self.with(Fragment::Reduce),
         }
     }
@@ -62,18 +62,18 @@ impl KernelSpec {
         self.body
     }
 
-    /// Whether it needs the lanes of a subgroup to know each other.
+    /// Whether it uses subgroup functions.
     pub fn uses_subgroups(&self) -> bool {
-        self.says("subgroup")
+        self.mentions("subgroup")
     }
 
-    /// Whether it needs matrix units, which only native devices have a word for.
+    /// Whether it uses matrix units, which only native devices offer.
     pub fn uses_matrices(&self) -> bool {
-        self.says("coop_mat")
+        self.mentions("coop_mat")
     }
 
-    /// Whether a word is in its code. What comments say is no need.
-    fn says(&self, word: &str) -> bool {
+    /// Whether a word is in its code, comments excepted.
+    fn mentions(&self, word: &str) -> bool {
         let mut lines = self.sources().flat_map(|(_, source)| source.lines());
         lines.any(|line| line.split("//").next().is_some_and(|code| code.contains(word)))
     }
@@ -96,12 +96,12 @@ impl KernelSpec {
         text
     }
 
-    /// The buffers it needs, apart from the step.
+    /// The buffers that it declares, without the step's.
     pub(crate) fn bindings(&self) -> Vec<Binding> {
         self.sources().flat_map(|(file, source)| bindings::declared(file, source)).collect()
     }
 
-    /// The layouts of the uniform variables that its files declare, the step's among them.
+    /// The layouts of the uniform variables that its files declare, including the step's.
     pub fn uniforms(&self) -> Vec<UniformLayout> {
         let declared = |file: &'static str| params::LAYOUTS.iter().filter(move |layout| layout.file == file);
         self.sources().flat_map(|(file, _)| declared(file)).copied().collect()

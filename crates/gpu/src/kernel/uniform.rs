@@ -1,8 +1,8 @@
 //! Uniform variables of kernels as Rust structs.
 //!
-//! A kernel declares a struct and one uniform variable of it. Its twin in Rust has the same fields by the same names, so
-//! that a dispatch says what each number means and no list has to be in the right order. A test parses every kernel and
-//! compares names, types, offsets and sizes.
+//! A kernel declares a struct and one uniform variable of it. A struct in Rust has the same fields with the same names, so a
+//! dispatch names each number instead of relying on an order. A test parses every kernel and compares names, types, offsets
+//! and sizes.
 
 use bytemuck::Pod;
 
@@ -58,7 +58,7 @@ impl WgslType for [u32; 4] {
     const NAME: &'static str = "vec4<u32>";
 }
 
-/// The value of a uniform variable, whichever struct it has.
+/// The value of a uniform variable of any struct.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UniformValue {
     layout: UniformLayout,

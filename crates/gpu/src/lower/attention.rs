@@ -3,9 +3,9 @@
 use rullama_graph::{Ahead, AttendShape, Rows, Value};
 
 use super::{
-    Count, Dispatch, Lowering, RopeKey, Slot, Unmerged,
-    plain::{ATTEND_LANES, plain_spec},
-    select::widest_made,
+    BufferRef, Count, Dispatch, Lowering, RopeKey, Unmerged,
+    plain::plain_spec,
+    select::widest_prologue,
     stage::{Attention, Input, RawHeads, Stage},
 };
 use crate::{
@@ -14,55 +14,58 @@ use crate::{
     params::{
         AttendParams, AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams,
     },
-    tuning::{PROLOGUE_SPLITS, ROW_THREADS},
+    tuning::{PLAIN_ATTEND_THREADS, PROLOGUE_SPLITS, ROW_THREADS},
 };
 
 impl Lowering<'_> {
     pub(super) fn attention(&mut self, attention: &Attention, next: Option<&Stage>) -> Result<(), GpuError> {
-        if self.shape.rows == 1 && self.keys_beside_queries(attention)? {
+        if self.shape.rows == 1 && self.keys_share_query_buffer(attention)? {
             return self.attend_row(attention, attention.kv.is_some(), next);
         }
         if let Some(kv) = attention.kv {
             self.store_heads(attention, kv)?;
         }
         match attention.rows {
-            // Rows of different conversations, each attended alone. Their keys and values are in the cache by now.
+            // Decoding: each row attends separately. `store_heads` has stored its keys and values.
             _ if self.shape.decodes => self.attend_row(attention, false, next),
             Rows::Last => self.attend_row(attention, false, next),
             Rows::Step => self.attend_rows(attention),
-            Rows::Of(_) => Err(GpuError::Unsupported { operation: "a cache of other rows than tokens" }),
+            Rows::Of(_) => Err(GpuError::Unsupported {
+                operation: "storing keys and values of rows that are not tokens",
+            }),
         }
     }
 
-    /// Whether new keys lie beside the queries, as products of the fast way do.
-    fn keys_beside_queries(&self, attention: &Attention) -> Result<bool, GpuError> {
+    /// True if the new keys are in the same buffer as the queries, or if the layer has no keys of its own.
+    fn keys_share_query_buffer(&self, attention: &Attention) -> Result<bool, GpuError> {
         let Some([k, _]) = attention.kv else { return Ok(true) };
         Ok(self.place(k.value)?.scratch == self.place(attention.q.value)?.scratch)
     }
 
-    /// From the raw products of rows to what attention finds, for each row alone.
+    /// Attends each row separately. One dispatch normalises, rotates and attends; a merge of the splits follows. `stores_kv`:
+    /// the dispatch also normalises, rotates and stores the row's key and value.
     fn attend_row(
         &mut self,
         attention: &Attention,
-        owns: bool,
+        stores_kv: bool,
         next: Option<&Stage>,
     ) -> Result<(), GpuError> {
         let target = self.target;
         let &Attention { q, kv, rope, cache, shape, out, rows } = attention;
-        let row = RowAttention::new(shape, target.cache_format, owns, target.subgroup);
+        let row = RowAttention::new(shape, target.cache_format, stores_kv, target.subgroup);
         let q_place = self.place(q.value)?;
         let mut buffers = vec![
-            ("q", q_place.slot()),
-            ("vectors", Slot::Vectors),
-            ("turns", Slot::Turns(RopeKey::from(rope))),
-            ("keys", Slot::Keys(cache)),
-            ("values", Slot::Values(cache)),
+            ("q", q_place.buffer()),
+            ("vectors", BufferRef::Vectors),
+            ("angles", BufferRef::RopeTable(RopeKey::from(rope))),
+            ("keys", BufferRef::Keys(cache)),
+            ("values", BufferRef::Values(cache)),
         ];
         let (mut k_at, mut v_at, mut k_weight) = (0, 0, NO_WEIGHT);
-        if let (true, Some([k, v])) = (owns, kv) {
+        if let (true, Some([k, v])) = (stores_kv, kv) {
             let (k_place, v_place) = (self.place(k.value)?, self.place(v.value)?);
-            assert_eq!(k_place.scratch, q_place.scratch, "keys lie beside queries");
-            buffers.push(("v", v_place.slot()));
+            assert_eq!(k_place.scratch, q_place.scratch, "keys and queries share a buffer");
+            buffers.push(("v", v_place.buffer()));
             (k_at, v_at, k_weight) = (k_place.at, v_place.at, self.norm_at(k));
         }
         let window = shape.mask.window.unwrap_or(0);
@@ -83,14 +86,14 @@ impl Lowering<'_> {
             k_weight,
             eps: q.eps,
         };
-        let [sums, peaks] = row.scratch_bytes().map(|bytes| self.program.claim(u64::from(count) * bytes));
-        buffers.extend([("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks))]);
+        let [sums, peaks] = row.scratch_bytes().map(|bytes| self.program.allocate(u64::from(count) * bytes));
+        buffers.extend([("sums", BufferRef::Scratch(sums)), ("peaks", BufferRef::Scratch(peaks))]);
         let [x, ..] = row.attend_grid(0);
         let workgroups = [Count::Fixed(x), Count::Splits(row), Count::Rows(rows)];
         self.dispatch(attention, row.attend(), params, buffers, workgroups);
 
         let (width, widest) =
-            (shape.heads * shape.head_width, widest_made(target.workgroup_memory, target.subgroup));
+            (shape.heads * shape.head_width, widest_prologue(target.workgroup_memory, target.subgroup));
         let merged_by_next = matches!(next, Some(Stage::Linear(linear)) if linear.input == Input::Value(out))
             && !self.is_output(out);
         if merged_by_next
@@ -102,8 +105,9 @@ impl Lowering<'_> {
             self.unmerged.insert(out, Unmerged { attention: row, sums, peaks });
             return Ok(());
         }
-        let y = self.claim(out);
-        let buffers = vec![("sums", Slot::Scratch(sums)), ("peaks", Slot::Scratch(peaks)), ("y", y)];
+        let y = self.allocate(out);
+        let buffers =
+            vec![("sums", BufferRef::Scratch(sums)), ("peaks", BufferRef::Scratch(peaks)), ("y", y)];
         let [x, heads, _] = row.merge_grid();
         let workgroups = [Count::Fixed(x), Count::Fixed(heads), Count::Rows(rows)];
         let params = MergeParams { heads: shape.heads, window, last };
@@ -111,18 +115,18 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Norms, turns and stores the keys and values of all rows.
+    /// Normalises, rotates and stores the keys and values of all rows. Values are not rotated.
     fn store_heads(&mut self, attention: &Attention, [k, v]: [RawHeads; 2]) -> Result<(), GpuError> {
         let target = self.target;
         let &Attention { rope, cache, shape, .. } = attention;
         let (k_place, v_place) = (self.place(k.value)?, self.place(v.value)?);
         let buffers = vec![
-            ("k", k_place.slot()),
-            ("v", v_place.slot()),
-            ("vectors", Slot::Vectors),
-            ("turns", Slot::Turns(RopeKey::from(rope))),
-            ("keys", Slot::Keys(cache)),
-            ("values", Slot::Values(cache)),
+            ("k", k_place.buffer()),
+            ("v", v_place.buffer()),
+            ("vectors", BufferRef::Vectors),
+            ("angles", BufferRef::RopeTable(RopeKey::from(rope))),
+            ("keys", BufferRef::Keys(cache)),
+            ("values", BufferRef::Values(cache)),
         ];
         let params = CacheHeadsParams {
             kv_heads: shape.kv_heads,
@@ -140,12 +144,12 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Attention of many rows, whose keys and values are in the cache.
+    /// Attention of a prompt step. `store_heads` has stored the keys and values.
     fn attend_rows(&mut self, attention: &Attention) -> Result<(), GpuError> {
         let target = self.target;
         let &Attention { q, rope, cache, shape, out, .. } = attention;
         let place = self.place(q.value)?;
-        let turned = self.claim_rows(Rows::Step, shape.heads * shape.head_width);
+        let rotated = self.allocate_rows(Rows::Step, shape.heads * shape.head_width);
         let params = QueryHeadsParams {
             heads: shape.heads,
             q_at: place.at,
@@ -155,10 +159,10 @@ impl Lowering<'_> {
             eps: q.eps,
         };
         let buffers = vec![
-            ("q", place.slot()),
-            ("vectors", Slot::Vectors),
-            ("turns", Slot::Turns(RopeKey::from(rope))),
-            ("y", Slot::Scratch(turned)),
+            ("q", place.buffer()),
+            ("vectors", BufferRef::Vectors),
+            ("angles", BufferRef::RopeTable(RopeKey::from(rope))),
+            ("y", BufferRef::Scratch(rotated)),
         ];
         let [x, ..] = attention::query_heads_grid(shape.heads, 1);
         let workgroups = [Count::Fixed(x), Count::Rows(Rows::Step), Count::Fixed(1)];
@@ -172,10 +176,10 @@ impl Lowering<'_> {
             last: 0,
         };
         let buffers = vec![
-            ("q", Slot::Scratch(turned)),
-            ("keys", Slot::Keys(cache)),
-            ("values", Slot::Values(cache)),
-            ("y", self.claim(out)),
+            ("q", BufferRef::Scratch(rotated)),
+            ("keys", BufferRef::Keys(cache)),
+            ("values", BufferRef::Values(cache)),
+            ("y", self.allocate(out)),
         ];
         let spec = attention::attend_tile(target.cache_format, shape.head_width);
         let times = shape.heads / shape.kv_heads;
@@ -190,8 +194,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Attention of rows to each other: the keys and values are values of the step, which kernels read like a cache that has
-    /// a row for each of them.
+    /// Attention among the rows of a step. The keys and values come from the same step; kernels read them like an f32 cache
+    /// with one row per key.
     pub(super) fn attend_within(
         &mut self,
         out: Value,
@@ -200,20 +204,22 @@ impl Lowering<'_> {
     ) -> Result<(), GpuError> {
         let (rows, format) = (self.target.graph.value(out).shape.rows, CacheFormat::F32);
         if rows == Rows::Last || self.shape.decodes && self.shape.rows > 1 {
-            return Err(GpuError::Unsupported { operation: "attention within several conversations" });
+            return Err(GpuError::Unsupported { operation: "attention among rows of several conversations" });
         }
         if shape.mask.ahead == Ahead::Span {
-            return Err(GpuError::Unsupported { operation: "attention within spans of the same step" });
+            return Err(GpuError::Unsupported {
+                operation: "attention among the rows of a span without a cache",
+            });
         }
         let capacity = self.count(rows);
         let (heads, kv_heads, window) = (shape.heads, shape.kv_heads, shape.mask.window.unwrap_or(0));
         let buffers = vec![
-            ("q", self.whole(q)?),
-            ("keys", self.whole(k)?),
-            ("values", self.whole(v)?),
-            ("y", self.claim(out)),
+            ("q", self.own_buffer(q)?),
+            ("keys", self.own_buffer(k)?),
+            ("values", self.own_buffer(v)?),
+            ("y", self.allocate(out)),
         ];
-        let seen = |spec: KernelSpec| {
+        let with_mask = |spec: KernelSpec| {
             let ahead = u32::from(shape.mask.ahead == Ahead::Step);
             spec.with(Fragment::SeenInRows).constant("AHEAD", ahead)
         };
@@ -227,14 +233,15 @@ impl Lowering<'_> {
                 let pairs = shape.head_width / 2;
                 let params = AttendParams { heads, kv_heads, pairs, window, last: 0, capacity };
                 let spec = format.load(plain_spec(Kernel::Attend), shape.head_width);
-                let spec = spec.constant("PAIRS", pairs.div_ceil(ATTEND_LANES));
+                let spec = spec.constant("PAIRS", pairs.div_ceil(PLAIN_ATTEND_THREADS));
                 (spec, params.into(), [Count::Fixed(heads), Count::Rows(rows), Count::Fixed(1)])
             };
-        let (what, uniforms) = (self.name(out), vec![params]);
-        self.push(Dispatch { what, spec: seen(spec), uniforms, buffers, workgroups, weight_bytes: 0 });
+        let (label, uniforms) = (self.name(out), vec![params]);
+        self.push(Dispatch { label, spec: with_mask(spec), uniforms, buffers, workgroups, weight_bytes: 0 });
         Ok(())
     }
 
+    /// Where the weights of a norm begin in the buffer of vectors, or [`NO_WEIGHT`].
     fn norm_at(&self, heads: RawHeads) -> u32 {
         heads.norm.map_or(NO_WEIGHT, |weight| self.target.manifest.vector(self.target.graph, weight))
     }
@@ -244,10 +251,10 @@ impl Lowering<'_> {
         attention: &Attention,
         spec: KernelSpec,
         params: impl Into<UniformValue>,
-        buffers: Vec<(&'static str, Slot)>,
+        buffers: Vec<(&'static str, BufferRef)>,
         workgroups: [Count; 3],
     ) {
-        let (what, uniforms) = (self.name(attention.out), vec![params.into()]);
-        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+        let (label, uniforms) = (self.name(attention.out), vec![params.into()]);
+        self.push(Dispatch { label, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
     }
 }

@@ -1,33 +1,34 @@
-//! Which rows go to which experts: one dispatch for all products with the same routing.
+//! Groups the rows of a step by expert. Products with the same routing share one grouping.
 
 use rullama_graph::Value;
 
-use super::{Count, Dispatch, Lowering, Slot};
+use super::{BufferRef, Count, Dispatch, Lowering};
 use crate::{Experts, GpuError, params::GroupRowsParams};
 
-/// What tells one grouping of rows from another.
+/// The key of a grouping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct GroupKey {
     pub(super) routing: Value,
     pub(super) experts: Experts,
-    /// Rows of a tile.
+    /// Rows per tile.
     pub(super) tile_rows: u32,
 }
 
 impl Lowering<'_> {
-    /// The rows of a step by their experts, whose matrices are in this packed tensor; grouped now if no product has needed
-    /// them before.
-    pub(super) fn group(&mut self, key: GroupKey, packed: usize) -> Result<Slot, GpuError> {
+    /// The buffer in which rows are grouped by expert. Adds the grouping dispatch when it is first needed. `packed` holds the
+    /// experts' matrices.
+    pub(super) fn group(&mut self, key: GroupKey, packed: usize) -> Result<BufferRef, GpuError> {
         if let Some(&scratch) = self.groups.get(&key) {
-            return Ok(Slot::Scratch(scratch));
+            return Ok(BufferRef::Scratch(scratch));
         }
         let GroupKey { routing, experts, tile_rows } = key;
         let rows = self.target.graph.value(routing).shape.rows;
         let tiles = experts.tiles(self.count(rows), tile_rows);
-        let scratch = self.program.claim(4 * u64::from(Experts::words(tiles, tile_rows)));
-        let buffers = vec![("routing", self.experts(routing, packed)?), ("groups", Slot::Scratch(scratch))];
+        let scratch = self.program.allocate(4 * u64::from(Experts::words(tiles, tile_rows)));
+        let buffers =
+            vec![("routing", self.experts(routing, packed)?), ("groups", BufferRef::Scratch(scratch))];
         self.push(Dispatch {
-            what: format!("{}, by expert", self.name(routing)),
+            label: format!("{}, by expert", self.name(routing)),
             spec: experts.group_rows(tile_rows),
             uniforms: vec![GroupRowsParams { tiles }.into()],
             buffers,
@@ -35,6 +36,6 @@ impl Lowering<'_> {
             weight_bytes: 0,
         });
         self.groups.insert(key, scratch);
-        Ok(Slot::Scratch(scratch))
+        Ok(BufferRef::Scratch(scratch))
     }
 }

@@ -3,10 +3,9 @@
 use bytemuck::Zeroable;
 
 use super::{
-    Count, Dispatch, Lowering, Place, Slot,
+    BufferRef, Count, Dispatch, Lowering, Place,
     experts::GroupKey,
-    few_rows::{FewProduct, FewRows},
-    plain::{Planes, expert_stride, fragment, planes},
+    plain::{PlaneParams, expert_stride, fragment, plane_params},
     select::{RowProduct, RowShape},
     stage::{Epilogue, Input, InputSource, Linear, Norm},
 };
@@ -14,19 +13,17 @@ use crate::{
     Experts, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, UniformValue,
     attention::RowAttention,
     params::{LinearParams, MergedInput, ResidualInput},
-    tuning::{FEW_ROWS, MOST_FEW_ROWS},
+    tuning::{FEW_ROWS, MOST_DECODED_ROWS, rows_together},
 };
 
 /// The kernel that computes a product, with its tile sizes.
 #[derive(Debug, Clone, Copy)]
 enum ProductKernel {
-    /// One row at a time.
+    /// One row or a few at a time.
     Rows(RowShape),
-    /// A few rows.
-    Few(FewRows),
     /// Many rows.
     Tiles(Tiles),
-    /// Many rows, those of each expert together.
+    /// Many rows, grouped by expert.
     Grouped(Tiles, Experts),
     /// Many rows, on matrix units.
     Matrices(MatrixTiles),
@@ -36,17 +33,16 @@ impl ProductKernel {
     fn body(self) -> Kernel {
         match self {
             Self::Rows(_) => Kernel::LinearRow,
-            Self::Few(_) => Kernel::LinearFew,
             Self::Tiles(_) | Self::Grouped(..) => Kernel::LinearTile,
             Self::Matrices(_) => Kernel::LinearMatrix,
         }
     }
 }
 
-/// The parts of a product's dispatch, filled in one after another. All shards of the weight share them.
+/// A product's dispatch under construction. All shards of the weight share it.
 struct Product {
     spec: KernelSpec,
-    buffers: Vec<(&'static str, Slot)>,
+    buffers: Vec<(&'static str, BufferRef)>,
     /// Uniforms of the input fragment.
     uniforms: Vec<UniformValue>,
     /// The kernel's uniform, without the fields that depend on the shard.
@@ -68,13 +64,13 @@ impl Lowering<'_> {
         let (packed_index, first_row) = target.manifest.place(graph, first);
         let packed = &target.manifest.packed[packed_index];
         let outputs: u32 = linear.outputs.iter().map(|&(weight, _)| graph.weight(weight).rows).sum();
-        let slots = linear.routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
+        let experts_per_row = linear.routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
         let pair = match linear.epilogue {
             Epilogue::GeluPair { up } => target.manifest.place(graph, up).1 - first_row,
             _ => 0,
         };
         let rows = self.count(linear.rows);
-        let kernel = self.product_kernel(linear, outputs, slots);
+        let kernel = self.product_kernel(linear, outputs, experts_per_row);
         let spec = KernelSpec::new(kernel.body())
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
@@ -83,49 +79,46 @@ impl Lowering<'_> {
             width: info.width,
             outputs,
             first_row,
-            // Where there is one matrix, its number of rows does not matter.
+            // Kernels ignore this number if there is only one matrix.
             matrix_rows: info.tensor_rows,
             pair,
-            routing_width: 2 * slots,
+            routing_width: 2 * experts_per_row,
             factor: target.manifest.factor(graph, first),
             cap: if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 },
             ..Zeroable::zeroed()
         };
         let mut product = Product { spec, buffers: Vec::new(), uniforms: Vec::new(), params };
-        self.input(&mut product, linear, kernel, slots)?;
+        self.input(&mut product, linear, kernel, experts_per_row)?;
         self.epilogue(&mut product, linear.epilogue)?;
         self.rows(&mut product, linear, kernel, packed_index)?;
 
-        // Products of several weights are columns of one buffer.
-        let y_width = linear.beside.map_or(outputs * slots, |beside| beside.width);
-        let partial_sums = match kernel {
-            ProductKernel::Rows(shape) => shape.partial_sums(),
-            ProductKernel::Few(shape) => shape.partial_sums(),
-            _ => 1,
-        };
-        let scratch = match linear.beside {
-            Some(beside) if beside.column > 0 => self.place(beside.first)?.scratch,
-            _ => self.claim_rows(linear.rows, y_width * partial_sums),
+        // If several stages write this buffer, the first allocates it.
+        let y_width = linear.columns.map_or(outputs * experts_per_row, |columns| columns.width);
+        let partial_sums = if let ProductKernel::Rows(shape) = kernel { shape.partial_sums() } else { 1 };
+        let scratch = match linear.columns {
+            Some(columns) if columns.column > 0 => self.place(columns.first)?.scratch,
+            _ => self.allocate_rows(linear.rows, y_width * partial_sums),
         };
         self.partial_sums.extend(linear.outputs.iter().map(|&(_, value)| (value, partial_sums)));
-        let y_at = linear.beside.map_or(0, |beside| beside.column);
+        let y_at = linear.columns.map_or(0, |columns| columns.column);
         let mut at = y_at;
         // A step of one row has no next row, and its consumers read partial sums by their own width.
         let y_stride = if rows == 1 { y_width } else { y_width * partial_sums };
         for &(weight, value) in &linear.outputs {
             self.places.insert(value, Place { scratch, at, stride: y_stride });
-            at += graph.weight(weight).rows * slots;
+            at += graph.weight(weight).rows * experts_per_row;
         }
-        product.buffers.push(("y", Slot::Scratch(scratch)));
+        product.buffers.push(("y", BufferRef::Scratch(scratch)));
         (product.params.y_at, product.params.y_stride) = (y_at, y_stride);
 
-        let (spec, workgroups) = self.cut(product.spec, linear, kernel, outputs, slots);
-        // Matrices that are read: by tiles once for all rows.
-        let matrices = if rows > FEW_ROWS { (rows * slots).min(info.matrices) } else { slots };
-        let what = linear.outputs.iter().map(|&(_, value)| self.name(value)).collect::<Vec<_>>().join(" + ");
+        let (spec, workgroups) = self.with_grid(product.spec, linear, kernel, outputs, experts_per_row);
+        // Matrices that are read. Tiles read each once for all rows.
+        let matrices =
+            if rows > FEW_ROWS { (rows * experts_per_row).min(info.matrices) } else { experts_per_row };
+        let label = linear.outputs.iter().map(|&(_, value)| self.name(value)).collect::<Vec<_>>().join(" + ");
         for (index, shard) in packed.shards.iter().enumerate() {
             let shard_rows = shard.rows.end - shard.rows.start;
-            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let PlaneParams { plane_at, plane_words } = plane_params(shard, packed.packing.plane_words);
             let params = LinearParams {
                 plane_at,
                 plane_words,
@@ -136,47 +129,25 @@ impl Lowering<'_> {
             let mut uniforms = product.uniforms.clone();
             uniforms.push(params.into());
             let mut buffers = product.buffers.clone();
-            buffers.push(("weight", Slot::Shard { packed: packed_index, shard: index }));
+            buffers.push(("weight", BufferRef::Shard { packed: packed_index, shard: index }));
             let weight_rows = u64::from(outputs * matrices) * if pair > 0 { 2 } else { 1 };
             let weight_bytes = weight_rows.min(shard_rows) * 4 * u64::from(packed.packing.row_words());
-            let (what, spec) = (what.clone(), spec.clone());
-            self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
+            let (label, spec) = (label.clone(), spec.clone());
+            self.push(Dispatch { label, spec, uniforms, buffers, workgroups, weight_bytes });
         }
         Ok(())
     }
 
     /// The fastest kernel for a product.
-    fn product_kernel(&self, linear: &Linear, outputs: u32, slots: u32) -> ProductKernel {
+    fn product_kernel(&self, linear: &Linear, outputs: u32, experts_per_row: u32) -> ProductKernel {
         let target = self.target;
         let (first, _) = linear.outputs[0];
         let info = target.graph.weight(first);
         let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
         let rows = self.count(linear.rows);
-        let experts = linear.routing.map(|_| Experts { count: info.matrices, used: slots });
-        let most_partial_sums = match (linear.input, linear.epilogue, &linear.outputs[..]) {
-            // Only sums that no epilogue changes can be added up later.
-            (Input::Value(_), Epilogue::Store, [(_, value)])
-                if experts.is_none() && linear.beside.is_none() =>
-            {
-                self.split_k_limits.get(value).copied().unwrap_or(1)
-            }
-            _ => 1,
-        };
-        let bytes = u64::from(outputs) * u64::from(info.width) * if paired { 2 } else { 1 };
-        let class = match bytes {
-            0..=1_000_000 => 0,
-            1_000_001..=9_000_000 => 1,
-            9_000_001..=25_000_000 => 2,
-            25_000_001..=100_000_000 => 3,
-            _ => 4,
-        };
-        let together = crate::lower::few_rows::tune(5 + class, 9);
-        if experts.is_none() && (2..=MOST_FEW_ROWS).contains(&rows) && together == 9 {
-            let may_split = most_partial_sums > 1;
-            let product = FewProduct { width: info.width, outputs, rows, paired, may_split };
-            return ProductKernel::Few(FewRows::new(product, target.workgroup_memory, target.subgroup));
-        }
-        if rows > MOST_FEW_ROWS || (experts.is_some() && rows > FEW_ROWS) {
+        let experts = linear.routing.map(|_| Experts { count: info.matrices, used: experts_per_row });
+        let few = if experts.is_some() { FEW_ROWS } else { MOST_DECODED_ROWS };
+        if rows > few {
             match experts {
                 // Rows are grouped by expert.
                 Some(experts) if experts.can_be_grouped() => {
@@ -193,35 +164,45 @@ impl Lowering<'_> {
                 }
             }
         }
-        let made = match linear.input {
+        let has_prologue = match linear.input {
             Input::Value(value) => self.unmerged.contains_key(&value),
             Input::Prologue { .. } => true,
         };
+        let weights = u64::from(info.width) * u64::from(outputs) * if paired { 2 } else { 1 };
         let product = RowProduct {
             format: target.manifest.packed(target.graph, first).packing.format,
             width: info.width,
             outputs,
-            rows: if experts.is_some() { 1 } else { rows.min(together) },
-            made,
-            most_partial_sums,
+            rows: if experts.is_some() { 1 } else { rows },
+            rows_together: if experts.is_some() { 1 } else { rows.min(rows_together(weights)) },
+            has_prologue,
+            most_partial_sums: match (linear.input, linear.epilogue, &linear.outputs[..]) {
+                // Partial sums can be added later only if no epilogue changes them.
+                (Input::Value(_), Epilogue::Store, [(_, value)])
+                    if experts.is_none() && linear.columns.is_none() =>
+                {
+                    self.split_k_limits.get(value).copied().unwrap_or(1)
+                }
+                _ => 1,
+            },
         };
         ProductKernel::Rows(RowShape::new(product, target.workgroup_memory, target.subgroup))
     }
 
-    /// The input: a value, or what the prologue computes.
+    /// Adds the fragment, buffers and uniforms of the input.
     fn input(
         &mut self,
         product: &mut Product,
         linear: &Linear,
         kernel: ProductKernel,
-        slots: u32,
+        experts_per_row: u32,
     ) -> Result<(), GpuError> {
         let target = self.target;
         let graph = target.graph;
         match linear.input {
             Input::Value(value) if self.unmerged.contains_key(&value) => {
-                let parts = self.unmerged[&value];
-                let RowAttention { shape, split_keys, most_splits, .. } = parts.attention;
+                let unmerged = self.unmerged[&value];
+                let RowAttention { shape, split_keys, most_splits, .. } = unmerged.attention;
                 product.with(Fragment::MergedInput);
                 product.with(Fragment::Splits);
                 product.spec = product
@@ -231,7 +212,10 @@ impl Lowering<'_> {
                     .constant("HEAD_WIDTH", shape.head_width)
                     .constant("SPLIT_KEYS", split_keys)
                     .constant("MOST_SPLITS", most_splits);
-                let scratch = [("sums", Slot::Scratch(parts.sums)), ("peaks", Slot::Scratch(parts.peaks))];
+                let scratch = [
+                    ("sums", BufferRef::Scratch(unmerged.sums)),
+                    ("peaks", BufferRef::Scratch(unmerged.peaks)),
+                ];
                 product.buffers.extend(scratch);
                 product.uniforms.push(MergedInput { window: shape.mask.window.unwrap_or(0) }.into());
             }
@@ -240,25 +224,26 @@ impl Lowering<'_> {
                 let (first, _) = linear.outputs[0];
                 product.params.x_at = x.at;
                 product.params.x_stride = x.stride;
-                product.params.x_slot = expert_stride(graph, value, graph.weight(first), slots);
+                product.params.expert_stride =
+                    expert_stride(graph, value, graph.weight(first), experts_per_row);
                 if let ProductKernel::Rows(_) = kernel {
                     product.with(Fragment::PlainInput);
                 }
-                product.buffers.push(("x", x.slot()));
+                product.buffers.push(("x", x.buffer()));
             }
             Input::Prologue { source, keep, norm, factor } => {
                 let (sum, base) = match source {
                     InputSource::Value(value) => (None, value),
                     InputSource::Sum(sum) => (Some(sum), sum.base),
                 };
-                let base = self.whole(base)?;
-                let branch = sum.map_or(Ok(base), |sum| self.whole(sum.branch))?;
-                product.buffers.extend([("base", base), ("branch", branch), ("vectors", Slot::Vectors)]);
+                let base = self.own_buffer(base)?;
+                let branch = sum.map_or(Ok(base), |sum| self.own_buffer(sum.branch))?;
+                product.buffers.extend([("base", base), ("branch", branch), ("vectors", BufferRef::Vectors)]);
                 product.with(Fragment::ResidualInput);
                 product.spec = product.spec.clone().with_reduce(target.subgroup);
                 match keep {
                     Some(value) => {
-                        product.buffers.push(("kept", self.claim(value)));
+                        product.buffers.push(("kept", self.allocate(value)));
                         product.with(Fragment::Kept);
                     }
                     None => product.with(Fragment::Dropped),
@@ -291,7 +276,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The epilogue.
+    /// Adds the fragments and the second operand of the epilogue.
     fn epilogue(&self, product: &mut Product, epilogue: Epilogue) -> Result<(), GpuError> {
         match epilogue {
             Epilogue::Store => product.with(Fragment::Store),
@@ -304,7 +289,7 @@ impl Lowering<'_> {
                 let place = self.place(other)?;
                 product.params.other_at = place.at + first;
                 product.params.other_stride = place.stride;
-                product.buffers.push(("other", place.slot()));
+                product.buffers.push(("other", place.buffer()));
                 product.with(Fragment::Gelu);
                 product.with(Fragment::GeluOther);
             }
@@ -312,7 +297,8 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Which rows are multiplied with which matrices: all with one, or each with those of its experts.
+    /// Adds the fragment that says which rows are multiplied with which matrices: all rows with one matrix, or each row with
+    /// the matrices of its experts.
     fn rows(
         &mut self,
         product: &mut Product,
@@ -327,8 +313,8 @@ impl Lowering<'_> {
                 product.with(Fragment::Grouped);
             }
             (ProductKernel::Tiles(_), _) => product.with(Fragment::InOrder),
-            // A few rows, and those on matrix units, are always in order.
-            (ProductKernel::Matrices(_) | ProductKernel::Few(_), _) => {}
+            // The kernel for matrix units always takes rows in order.
+            (ProductKernel::Matrices(_), _) => {}
             (_, Some(routing)) => {
                 product.buffers.push(("routing", self.experts(routing, packed)?));
                 product.with(Fragment::Routed);
@@ -338,14 +324,14 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The recipe with its constants, and its workgroups.
-    fn cut(
+    /// The recipe with its constants, and the grid.
+    fn with_grid(
         &self,
         spec: KernelSpec,
         linear: &Linear,
         kernel: ProductKernel,
         outputs: u32,
-        slots: u32,
+        experts_per_row: u32,
     ) -> (KernelSpec, [Count; 3]) {
         let target = self.target;
         let one = Count::Fixed(1);
@@ -353,12 +339,7 @@ impl Lowering<'_> {
             ProductKernel::Rows(shape) => {
                 let spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
                 let (x, y) = (shape.workgroups(outputs), Count::Blocks(linear.rows, shape.rows()));
-                (spec, [Count::Fixed(x), y, Count::Fixed(slots)])
-            }
-            ProductKernel::Few(shape) => {
-                let spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
-                let (x, y) = (shape.workgroups(outputs), Count::Blocks(linear.rows, shape.rows()));
-                (spec, [Count::Fixed(x), y, one])
+                (spec, [Count::Fixed(x), y, Count::Fixed(experts_per_row)])
             }
             ProductKernel::Tiles(tiles) => {
                 let [x, ..] = tiles.grid(1, outputs);

@@ -6,19 +6,17 @@
 //! | `consumers` | which operations read each value |
 //! | `select` | a stage becomes dispatches: which kernel, which constants, how many workgroups |
 //! | `linear` | the dispatches of matrix products |
-//! | `few_rows` | how products of a few rows are divided |
-//! | `split_k` | products that leave partial sums to their consumer |
+//! | `split_k` | which products may store partial sums, which their consumer adds |
 //! | `attention` | the dispatches of attention |
-//! | `experts` | rows grouped by their experts |
-//! | `plain` | the dispatches of operations that fit no pattern |
-//! | `program` | dispatches before they have buffers, and the scratch buffers between them |
+//! | `experts` | groups rows by expert |
+//! | `plain` | the dispatches of unfused operations |
+//! | `program` | the resulting program: dispatches that name their buffers, and the scratch buffers |
 //!
 //! Nothing here touches the GPU: a plan can be printed without reading weights.
 
 mod attention;
 mod consumers;
 mod experts;
-mod few_rows;
 mod fuse;
 mod linear;
 mod plain;
@@ -34,7 +32,7 @@ use std::collections::HashMap;
 use rullama_graph::{Graph, Op, Rope, Rows, Value, Weight};
 
 use experts::GroupKey;
-pub(crate) use program::{Count, Dispatch, Pause, Program, Scratch, Slot};
+pub(crate) use program::{BufferRef, Count, Dispatch, Pause, Program, Scratch};
 use stage::Stage;
 
 use crate::{
@@ -57,7 +55,7 @@ impl From<Rope> for RopeKey {
     }
 }
 
-/// A graph with all that decides how it is lowered: its weights, its caches and the device.
+/// Everything that lowering depends on: the graph, its weights, its caches and the limits of the device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoweringTarget<'a> {
     pub(crate) graph: &'a Graph,
@@ -67,44 +65,46 @@ pub(crate) struct LoweringTarget<'a> {
     pub(crate) capacities: &'a [u32],
     /// Rows of each domain that the graph declares.
     pub(crate) domains: &'a [u32],
-    /// Bytes of workgroup memory.
+    /// Bytes of workgroup memory that a kernel may use.
     pub(crate) workgroup_memory: u32,
-    /// Threads per subgroup, where the device has subgroups of one size.
+    /// Threads per subgroup, if the device has subgroups and all have the same size.
     pub(crate) subgroup: Option<u32>,
-    /// Whether matrix units are used.
+    /// For which products matrix units are used.
     pub(crate) matrices: MatrixUse,
-    /// Whether operations are fused. Without fusion each is a dispatch: slow, and what fusion is tested against.
+    /// Whether operations are fused. If not, each operation is one dispatch or one per weight shard: slow, but simple. Tests
+    /// compare fused plans with it.
     pub(crate) fused: bool,
 }
 
-/// The steps that a program is made for.
+/// The kind of step that a program computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StepShape {
-    /// The most rows of a step; up to [`tuning::FEW_ROWS`](crate::tuning), exactly as many.
+    /// The maximum number of rows. In shapes of up to [`FEW_ROWS`](crate::tuning::FEW_ROWS) rows, the exact number.
     pub(crate) rows: u32,
-    /// Whether each row is one of another conversation, and its last. Otherwise all rows are of one.
+    /// True for decoding: each row is the last token of a different conversation. False for a prompt: all rows belong to one
+    /// conversation.
     pub(crate) decodes: bool,
 }
 
 impl StepShape {
-    /// Steps of up to so many rows of one conversation.
+    /// A prompt step: up to `rows` tokens of one conversation.
     pub(crate) fn prompt(rows: u32) -> Self {
         Self { rows, decodes: rows == 1 }
     }
 
-    /// A step without tokens: it has none but rows of domains, all of them exactly so many.
+    /// A step without tokens: its rows are those of the domains, in exactly these numbers.
     pub(crate) fn of_domains(domains: &[u32]) -> Self {
         Self { rows: domains.iter().copied().max().unwrap_or(0), decodes: false }
     }
 
-    /// Steps of one row of each of up to so many conversations.
+    /// A decode step: one row for each of up to `conversations` conversations.
     pub(crate) fn decode(conversations: u32) -> Self {
         Self { rows: conversations, decodes: true }
     }
 }
 
 impl LoweringTarget<'_> {
-    /// How many rows there are in steps of a shape.
+    /// The number of rows of this kind in a step of this shape.
     fn count(&self, shape: StepShape, rows: Rows) -> u32 {
         match rows {
             Rows::Last if !shape.decodes => 1,
@@ -139,38 +139,39 @@ pub(crate) fn lower(target: LoweringTarget<'_>, shape: StepShape) -> Result<Prog
     Ok(lowering.program)
 }
 
-/// The place of a value: some columns of the rows of a scratch buffer.
+/// Where a value is stored: a range of columns in a scratch buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     scratch: Scratch,
-    /// Its first float.
+    /// Index of its first element.
     at: u32,
-    /// Floats from a row to the next.
+    /// Elements from one row to the next.
     stride: u32,
 }
 
 impl Place {
-    fn slot(self) -> Slot {
-        Slot::Scratch(self.scratch)
+    fn buffer(self) -> BufferRef {
+        BufferRef::Scratch(self.scratch)
     }
 }
 
+/// The program so far, and what later stages need to know about the values it computes.
 struct Lowering<'a> {
     target: LoweringTarget<'a>,
     shape: StepShape,
     program: Program,
     places: HashMap<Value, Place>,
-    /// Attention whose splits are not merged yet.
+    /// Attention results that are still one partial result per split of the context. The consumer merges them.
     unmerged: HashMap<Value, Unmerged>,
-    /// Products that may be computed split-K, with the most partial sums that their consumer adds up.
+    /// Products that may be computed split-K, with the maximum number of partial sums.
     split_k_limits: HashMap<Value, u32>,
-    /// The number of partial sums of each product.
+    /// How many partial sums each product stores; one if it is not computed split-K.
     partial_sums: HashMap<Value, u32>,
-    /// Rows grouped by their experts. Products with the same routing share a group.
+    /// Rows grouped by expert. Products with the same routing share a grouping.
     groups: HashMap<GroupKey, Scratch>,
 }
 
-/// Attention over splits of the context: the sums and largest scores of each split.
+/// Attention over splits of the context: the weighted sums, and the largest score and total weight, of each split.
 #[derive(Debug, Clone, Copy)]
 struct Unmerged {
     attention: RowAttention,
@@ -179,7 +180,7 @@ struct Unmerged {
 }
 
 impl Lowering<'_> {
-    /// The place of a value. Where every row is the last of its conversation, the last rows of a value are that value.
+    /// Where a value is stored. When decoding, every row is a last row, so `last_row(x)` is `x` itself.
     fn place(&self, value: Value) -> Result<Place, GpuError> {
         let mut value = value;
         while !self.places.contains_key(&value) {
@@ -191,17 +192,18 @@ impl Lowering<'_> {
         Ok(self.places[&value])
     }
 
-    /// The buffer of a value, for a consumer that reads whole rows only.
-    fn whole(&self, value: Value) -> Result<Slot, GpuError> {
+    /// The buffer of a value that has the buffer to itself. Panics if the value is a range of columns.
+    fn own_buffer(&self, value: Value) -> Result<BufferRef, GpuError> {
         let place = self.place(value)?;
-        assert!(self.is_whole(value, place), "only attention reads columns of stacked products");
-        Ok(place.slot())
+        assert!(self.fills_buffer(value, place), "only attention reads a range of columns");
+        Ok(place.buffer())
     }
 
-    /// The buffer that names the experts of each row: the routing; or for paged experts their pages, written in a pause.
-    fn experts(&mut self, routing: Value, packed: usize) -> Result<Slot, GpuError> {
+    /// The buffer with the expert indices of each row. For paged experts: the buffer with page indices, which the host writes
+    /// during a pause.
+    fn experts(&mut self, routing: Value, packed: usize) -> Result<BufferRef, GpuError> {
         let LoweringTarget { graph, manifest, .. } = self.target;
-        let slot = self.whole(routing)?;
+        let slot = self.own_buffer(routing)?;
         if manifest.packed[packed].residency != Residency::Paged {
             return Ok(slot);
         }
@@ -211,55 +213,56 @@ impl Lowering<'_> {
             let before = self.program.dispatches.len();
             self.program.pauses.push(Pause { before, routing, rows: shape.rows, width: shape.width, pool });
         }
-        Ok(Slot::Pages)
+        Ok(BufferRef::Pages)
     }
 
-    /// The buffer with the rows of an embedding table, and the one with each token's row number in it.
-    fn table(&self, packed: usize, shard: usize) -> [(&'static str, Slot); 2] {
+    /// The buffer with rows of an embedding table, and the buffer with the index of each token's row in it.
+    fn table(&self, packed: usize, shard: usize) -> [(&'static str, BufferRef); 2] {
         match self.target.manifest.packed[packed].residency {
-            Residency::Rows => [("weight", Slot::Rows { packed }), ("tokens", Slot::RowNumbers)],
-            _ => [("weight", Slot::Shard { packed, shard }), ("tokens", Slot::Tokens)],
+            Residency::Rows => [("weight", BufferRef::Rows { packed }), ("tokens", BufferRef::RowNumbers)],
+            _ => [("weight", BufferRef::Shard { packed, shard }), ("tokens", BufferRef::Tokens)],
         }
     }
 
     /// Allocates a scratch buffer for a value.
-    fn claim(&mut self, value: Value) -> Slot {
+    fn allocate(&mut self, value: Value) -> BufferRef {
         let shape = self.target.graph.value(value).shape;
-        let scratch = self.claim_rows(shape.rows, shape.width);
+        let scratch = self.allocate_rows(shape.rows, shape.width);
         self.places.insert(value, Place { scratch, at: 0, stride: shape.width });
-        Slot::Scratch(scratch)
+        BufferRef::Scratch(scratch)
     }
 
-    fn claim_rows(&mut self, rows: Rows, width: u32) -> Scratch {
-        self.program.claim(4 * u64::from(self.count(rows)) * u64::from(width))
+    fn allocate_rows(&mut self, rows: Rows, width: u32) -> Scratch {
+        self.program.allocate(4 * u64::from(self.count(rows)) * u64::from(width))
     }
 
     fn count(&self, rows: Rows) -> u32 {
         self.target.count(self.shape, rows)
     }
 
-    /// The buffer of an output, which has no other use: where a value shares its buffer, a copy.
+    /// The scratch buffer of a graph output. An output needs a buffer of its own, so a value that shares its buffer is copied.
     fn output(&mut self, value: Value) -> Result<Scratch, GpuError> {
         let place = self.place(value)?;
         let Program { inputs, outputs, .. } = &self.program;
-        let is_given = inputs.contains(&place.scratch) || outputs.contains(&place.scratch);
-        if self.is_whole(value, place) && !is_given {
+        let is_taken = inputs.contains(&place.scratch) || outputs.contains(&place.scratch);
+        if self.fills_buffer(value, place) && !is_taken {
             return Ok(place.scratch);
         }
         self.copy_of(value, place)
     }
 
-    /// Whether a value is an output of the graph. Where every row is the last of its conversation, so are its last rows.
+    /// True if a value is a graph output. When decoding, also if `last_row` of it is one.
     fn is_output(&self, value: Value) -> bool {
         let graph = self.target.graph;
         graph.outputs().iter().any(|&(_, output)| {
-            let of_last =
+            let last_row_of =
                 matches!(graph.value(output).op, Op::LastRow { x } if self.shape.decodes && x == value);
-            output == value || of_last
+            output == value || last_row_of
         })
     }
 
-    fn is_whole(&self, value: Value, place: Place) -> bool {
+    /// True if a value is all that its buffer holds.
+    fn fills_buffer(&self, value: Value, place: Place) -> bool {
         place.at == 0 && place.stride == self.target.graph.value(value).shape.width
     }
 

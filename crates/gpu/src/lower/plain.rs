@@ -1,36 +1,27 @@
-//! The dispatches of operations as they are: one for each, or one for each shard of its weight.
+//! Unfused operations: one dispatch each, or one for each shard of the weight.
 
 use rullama_gguf::Format;
 use rullama_graph::{Attended, Graph, Node, Op, Rows, Shape, SoftRows, Value, Weight, WeightInfo};
 
-use super::{Count, Dispatch, Lowering, Place, RopeKey, Scratch, Slot};
+use super::{BufferRef, Count, Dispatch, Lowering, Place, RopeKey, Scratch};
 use crate::{
     CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     params::{
         AttendParams, CombineParams, CopyParams, ElementwiseParams, EmbedParams, MeanRowsParams,
         PlainLinearParams, RmsNormParams, RopeParams, RouteParams, StoreKvParams,
     },
+    tuning::{PLAIN_ATTEND_THREADS, PLAIN_LINEAR_THREADS, PLAIN_THREADS, PLAIN_THREADS_PER_OUTPUT},
     weights::Shard,
 };
 
-/// The lanes of most workgroups here: rows are of that order.
-const LANES: u32 = 64;
+/// Outputs per workgroup of a product. A grid may have at most 65,535 workgroups; a vocabulary of 262,144 in groups of eight
+/// needs half as many.
+const LINEAR_OUTPUTS: u32 = PLAIN_LINEAR_THREADS / PLAIN_THREADS_PER_OUTPUT;
 
-/// The lanes of a product's workgroup, and how many share an output.
-const LINEAR_LANES: u32 = 256;
-const LINEAR_PARTS: u32 = 32;
-
-/// Outputs of a product's workgroup. Enough that no grid is longer than WebGPU allows: a vocabulary of
-/// 262,144 in eights is half of 65,535.
-const LINEAR_OUTPUTS: u32 = LINEAR_LANES / LINEAR_PARTS;
-
-/// The lanes of attention's workgroup: keys that are scored at once.
-pub(super) const ATTEND_LANES: u32 = 256;
-
-/// A dispatch in the making.
+/// A dispatch under construction.
 struct Plain {
     spec: KernelSpec,
-    buffers: Vec<(&'static str, Slot)>,
+    buffers: Vec<(&'static str, BufferRef)>,
     params: UniformValue,
     x: u32,
     z: u32,
@@ -56,19 +47,21 @@ impl Plain {
         self.completed(|spec| spec.constant(name, value))
     }
 
-    fn buffers(mut self, buffers: &[(&'static str, Slot)]) -> Self {
+    fn buffers(mut self, buffers: &[(&'static str, BufferRef)]) -> Self {
         self.buffers.extend(buffers);
         self
     }
 }
 
-/// A kernel of this file, with the constants that all of its kind have.
+/// The recipe of an unfused kernel with its thread counts.
 pub(super) fn plain_spec(kernel: Kernel) -> KernelSpec {
     let spec = KernelSpec::new(kernel).with(Fragment::Reduce);
     match kernel {
-        Kernel::Linear => spec.constant("LANES", LINEAR_LANES).constant("PARTS", LINEAR_PARTS),
-        Kernel::Attend => spec.constant("LANES", ATTEND_LANES),
-        _ => spec.constant("LANES", LANES),
+        Kernel::Linear => {
+            spec.constant("LANES", PLAIN_LINEAR_THREADS).constant("PARTS", PLAIN_THREADS_PER_OUTPUT)
+        }
+        Kernel::Attend => spec.constant("LANES", PLAIN_ATTEND_THREADS),
+        _ => spec.constant("LANES", PLAIN_THREADS),
     }
 }
 
@@ -93,30 +86,34 @@ impl Lowering<'_> {
                 let params = RmsNormParams { group, groups, weight_at: weight.map_or(0, vector), eps };
                 Plain::new(Kernel::RmsNorm, params, groups)
                     .constant("WEIGHTED", weight.is_some().into())
-                    .buffers(&[("vectors", Slot::Vectors), ("x", self.whole(x)?), ("y", self.claim(value))])
+                    .buffers(&[
+                        ("vectors", BufferRef::Vectors),
+                        ("x", self.own_buffer(x)?),
+                        ("y", self.allocate(value)),
+                    ])
             }
             Op::Rope { x, rope } => {
                 let pairs = width / 2;
                 let params = RopeParams { half: rope.head_width / 2, pairs, last };
-                let turns = Slot::Turns(RopeKey::from(rope));
-                Plain::new(Kernel::Rope, params, pairs.div_ceil(LANES)).buffers(&[
-                    ("turns", turns),
-                    ("x", self.whole(x)?),
-                    ("y", self.claim(value)),
+                let angles = BufferRef::RopeTable(RopeKey::from(rope));
+                Plain::new(Kernel::Rope, params, pairs.div_ceil(PLAIN_THREADS)).buffers(&[
+                    ("angles", angles),
+                    ("x", self.own_buffer(x)?),
+                    ("y", self.allocate(value)),
                 ])
             }
             Op::StoreKv { k, v, cache } => {
                 let info = &graph.caches()[cache.index()];
-                let format = self.whole_groups(info.head_width)?;
+                let format = self.checked_cache_format(info.head_width)?;
                 let units = info.width() / format.stored_at_once(info.head_width);
                 let params = StoreKvParams { units, capacity: target.capacities[cache.index()] };
-                Plain::new(Kernel::StoreKv, params, units.div_ceil(LANES))
+                Plain::new(Kernel::StoreKv, params, units.div_ceil(PLAIN_THREADS))
                     .completed(|spec| format.store(spec, info.head_width))
-                    .buffers(&[("k", self.whole(k)?), ("v", self.whole(v)?)])
-                    .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
+                    .buffers(&[("k", self.own_buffer(k)?), ("v", self.own_buffer(v)?)])
+                    .buffers(&[("keys", BufferRef::Keys(cache)), ("values", BufferRef::Values(cache))])
             }
             Op::Input { input } => {
-                let Slot::Scratch(scratch) = self.claim(value) else {
+                let BufferRef::Scratch(scratch) = self.allocate(value) else {
                     unreachable!("values are in scratch buffers")
                 };
                 assert_eq!(self.program.inputs.len(), input.index(), "inputs are declared in order");
@@ -126,8 +123,8 @@ impl Lowering<'_> {
             Op::MeanRows { x, group } => {
                 let rows = self.count(graph.value(x).shape.rows);
                 let params = MeanRowsParams { width, group, rows };
-                Plain::new(Kernel::MeanRows, params, width.div_ceil(LANES))
-                    .buffers(&[("x", self.whole(x)?), ("y", self.claim(value))])
+                Plain::new(Kernel::MeanRows, params, width.div_ceil(PLAIN_THREADS))
+                    .buffers(&[("x", self.own_buffer(x)?), ("y", self.allocate(value))])
             }
             Op::Attend { q, to: Attended::Rows { k, v }, shape } => {
                 return self.attend_within(value, [q, k, v], shape);
@@ -142,13 +139,13 @@ impl Lowering<'_> {
                     last,
                     capacity: target.capacities[cache.index()],
                 };
-                let format = self.whole_groups(shape.head_width)?;
+                let format = self.checked_cache_format(shape.head_width)?;
                 Plain::new(Kernel::Attend, params, shape.heads)
                     .with(Fragment::SeenInCache)
                     .completed(|spec| format.load(spec, shape.head_width))
-                    .constant("PAIRS", pairs.div_ceil(ATTEND_LANES))
-                    .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
-                    .buffers(&[("q", self.whole(q)?), ("y", self.claim(value))])
+                    .constant("PAIRS", pairs.div_ceil(PLAIN_ATTEND_THREADS))
+                    .buffers(&[("keys", BufferRef::Keys(cache)), ("values", BufferRef::Values(cache))])
+                    .buffers(&[("q", self.own_buffer(q)?), ("y", self.allocate(value))])
             }
             Op::Add { a, b } => self.elementwise(Fragment::Add, [a, b], 0.0, value)?,
             Op::Mul { a, b } => self.elementwise(Fragment::Mul, [a, b], 0.0, value)?,
@@ -157,43 +154,46 @@ impl Lowering<'_> {
             Op::SoftCap { x, cap } => self.elementwise(Fragment::SoftCap, [x, x], cap, value)?,
             Op::ScaleBy { x, weight } => {
                 let params = ElementwiseParams { width, b_at: vector(weight), b_stride: 0, constant: 0.0 };
-                Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES))
+                Plain::new(Kernel::Elementwise, params, width.div_ceil(PLAIN_THREADS))
                     .with(Fragment::Gelu)
                     .with(Fragment::Mul)
-                    .buffers(&[("a", self.whole(x)?), ("b", Slot::Vectors), ("y", self.claim(value))])
+                    .buffers(&[
+                        ("a", self.own_buffer(x)?),
+                        ("b", BufferRef::Vectors),
+                        ("y", self.allocate(value)),
+                    ])
             }
             Op::Columns { x, first, .. } => self.copy(x, first, 0, value)?,
             Op::LastRow { x } => self.copy(x, 0, 1, value)?,
             Op::Route { logits, used } => {
                 let params = RouteParams { experts: graph.value(logits).shape.width, used };
                 Plain::new(Kernel::Route, params, 1)
-                    .buffers(&[("logits", self.whole(logits)?), ("y", self.claim(value))])
+                    .buffers(&[("logits", self.own_buffer(logits)?), ("y", self.allocate(value))])
             }
             Op::Combine { x, routing, scale } => {
                 let used = graph.value(routing).shape.width / 2;
                 let params = CombineParams { width, used, scale_at: scale.map_or(0, vector) };
-                Plain::new(Kernel::Combine, params, width.div_ceil(LANES))
+                Plain::new(Kernel::Combine, params, width.div_ceil(PLAIN_THREADS))
                     .constant("SCALED", scale.is_some().into())
-                    .buffers(&[("x", self.whole(x)?), ("routing", self.whole(routing)?)])
-                    .buffers(&[("vectors", Slot::Vectors), ("y", self.claim(value))])
+                    .buffers(&[("x", self.own_buffer(x)?), ("routing", self.own_buffer(routing)?)])
+                    .buffers(&[("vectors", BufferRef::Vectors), ("y", self.allocate(value))])
             }
         };
         self.push_plain(dispatch, value, node);
         Ok(())
     }
 
-    /// The format of caches, if it knows heads of this width.
-    fn whole_groups(&self, head_width: u32) -> Result<CacheFormat, GpuError> {
+    /// The cache format, or an error if it cannot store heads of this width.
+    fn checked_cache_format(&self, head_width: u32) -> Result<CacheFormat, GpuError> {
         let format = self.target.cache_format;
         format.divides(head_width).then_some(format).ok_or(unsupported("heads of this width in eight bits"))
     }
 
     fn push_plain(&mut self, plain: Plain, value: Value, node: &Node) {
         let Plain { spec, buffers, params, x, z, weight_bytes } = plain;
-        let rows = if node.shape.width == 0 { Rows::Step } else { node.shape.rows };
-        let (what, uniforms) = (self.name(value), vec![params]);
-        let workgroups = [Count::Fixed(x), Count::Rows(rows), Count::Fixed(z)];
-        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
+        let (label, uniforms) = (self.name(value), vec![params]);
+        let workgroups = [Count::Fixed(x), Count::Rows(node.shape.rows), Count::Fixed(z)];
+        self.push(Dispatch { label, spec, uniforms, buffers, workgroups, weight_bytes });
     }
 
     fn embed(&mut self, value: Value, node: &Node) -> Result<(), GpuError> {
@@ -203,9 +203,9 @@ impl Lowering<'_> {
         let factor = scale * target.manifest.factor(graph, table);
         let (packed_index, _) = target.manifest.place(graph, table);
         let packed = &target.manifest.packed[packed_index];
-        let y = self.claim(value);
+        let y = self.allocate(value);
         for (index, shard) in packed.shards.iter().enumerate() {
-            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let PlaneParams { plane_at, plane_words } = plane_params(shard, packed.packing.plane_words);
             let params = EmbedParams {
                 plane_at,
                 plane_words,
@@ -219,7 +219,7 @@ impl Lowering<'_> {
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
                 .buffers(&self.table(packed_index, index))
-                .buffers(&[("soft_rows", Slot::SoftRows), ("y", y)]);
+                .buffers(&[("soft_rows", BufferRef::SoftRows), ("y", y)]);
             plain.weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.shape.rows);
             self.push_plain(plain, value, node);
         }
@@ -239,15 +239,15 @@ impl Lowering<'_> {
         let info = graph.weight(weight);
         let (packed_index, first_row) = target.manifest.place(graph, weight);
         let packed = &target.manifest.packed[packed_index];
-        let slots = routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
-        let x_slot = expert_stride(graph, x, info, slots);
-        let mut buffers = vec![("x", self.whole(x)?), ("y", self.claim(value))];
+        let experts_per_row = routing.map_or(1, |routing| graph.value(routing).shape.width / 2);
+        let expert_stride = expert_stride(graph, x, info, experts_per_row);
+        let mut buffers = vec![("x", self.own_buffer(x)?), ("y", self.allocate(value))];
         if let Some(routing) = routing {
             buffers.push(("routing", self.experts(routing, packed_index)?));
         }
         for (index, shard) in packed.shards.iter().enumerate() {
             let rows = (shard.rows.end - shard.rows.start) as u32;
-            let Planes { plane_at, plane_words } = planes(shard, packed.packing.plane_words);
+            let PlaneParams { plane_at, plane_words } = plane_params(shard, packed.packing.plane_words);
             let params = PlainLinearParams {
                 plane_at,
                 plane_words,
@@ -258,20 +258,21 @@ impl Lowering<'_> {
                 shard_first: shard.rows.start as u32,
                 shard_rows: rows,
                 x_width: graph.value(x).shape.width,
-                x_slot,
+                expert_stride,
                 y_width: node.shape.width,
-                routing_width: 2 * slots,
+                routing_width: 2 * experts_per_row,
                 factor: target.manifest.factor(graph, weight),
             };
             let mut plain = Plain::new(Kernel::Linear, params, info.rows.div_ceil(LINEAR_OUTPUTS))
                 .with(Fragment::Planes)
                 .with(fragment(packed.packing.format)?)
                 .with(if routing.is_some() { Fragment::Routed } else { Fragment::Dense })
-                .buffers(&[("weight", Slot::Shard { packed: packed_index, shard: index })])
+                .buffers(&[("weight", BufferRef::Shard { packed: packed_index, shard: index })])
                 .buffers(&buffers);
-            plain.z = slots;
-            plain.weight_bytes =
-                u64::from((slots * info.rows).min(rows)) * 4 * u64::from(packed.packing.row_words());
+            plain.z = experts_per_row;
+            plain.weight_bytes = u64::from((experts_per_row * info.rows).min(rows))
+                * 4
+                * u64::from(packed.packing.row_words());
             self.push_plain(plain, value, node);
         }
         Ok(())
@@ -286,19 +287,19 @@ impl Lowering<'_> {
     ) -> Result<Plain, GpuError> {
         let width = self.target.graph.value(out).shape.width;
         let params = ElementwiseParams { width, b_at: 0, b_stride: 1, constant };
-        let buffers = [("a", self.whole(a)?), ("b", self.whole(b)?), ("y", self.claim(out))];
-        let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES));
+        let buffers = [("a", self.own_buffer(a)?), ("b", self.own_buffer(b)?), ("y", self.allocate(out))];
+        let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(PLAIN_THREADS));
         Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
     }
 
-    /// A copy of a value that has a place among others.
+    /// Copies a value out of a buffer that it shares.
     pub(super) fn copy_of(&mut self, value: Value, place: Place) -> Result<Scratch, GpuError> {
         let node = self.target.graph.value(value);
         let Shape { rows, width } = node.shape;
-        let scratch = self.claim_rows(rows, width);
+        let scratch = self.allocate_rows(rows, width);
         let params = CopyParams { x_width: place.stride, first: place.at, width, last: 0 };
-        let plain = Plain::new(Kernel::Copy, params, width.div_ceil(LANES))
-            .buffers(&[("x", place.slot()), ("y", Slot::Scratch(scratch))]);
+        let plain = Plain::new(Kernel::Copy, params, width.div_ceil(PLAIN_THREADS))
+            .buffers(&[("x", place.buffer()), ("y", BufferRef::Scratch(scratch))]);
         self.push_plain(plain, value, node);
         Ok(scratch)
     }
@@ -307,8 +308,8 @@ impl Lowering<'_> {
         let graph = self.target.graph;
         let (x_width, width) = (graph.value(x).shape.width, graph.value(out).shape.width);
         let params = CopyParams { x_width, first, width, last };
-        let buffers = [("x", self.whole(x)?), ("y", self.claim(out))];
-        Ok(Plain::new(Kernel::Copy, params, width.div_ceil(LANES)).buffers(&buffers))
+        let buffers = [("x", self.own_buffer(x)?), ("y", self.allocate(out))];
+        Ok(Plain::new(Kernel::Copy, params, width.div_ceil(PLAIN_THREADS)).buffers(&buffers))
     }
 }
 
@@ -316,10 +317,10 @@ fn unsupported(operation: &'static str) -> GpuError {
     GpuError::Unsupported { operation }
 }
 
-/// Floats from one expert's input to the next: none, where they share it.
-pub(super) fn expert_stride(graph: &Graph, x: Value, weight: &WeightInfo, slots: u32) -> u32 {
-    let apart = slots > 1 && graph.value(x).shape.width == slots * weight.width;
-    if apart { weight.width } else { 0 }
+/// Elements from one expert's input to the next; 0 if all experts read the same.
+pub(super) fn expert_stride(graph: &Graph, x: Value, weight: &WeightInfo, experts_per_row: u32) -> u32 {
+    let separate = experts_per_row > 1 && graph.value(x).shape.width == experts_per_row * weight.width;
+    if separate { weight.width } else { 0 }
 }
 
 /// The fragment that reads weights of a format.
@@ -327,14 +328,15 @@ pub(super) fn fragment(format: Format) -> Result<Fragment, GpuError> {
     Fragment::format(format).ok_or(unsupported("linear"))
 }
 
-/// The first word of each plane of a shard, and the words of a row in each plane. There are at most three planes.
-pub(super) struct Planes {
+/// Where kernels find the planes of a shard: the first word of each plane, and the words per row of each. There are at most
+/// three planes; kernels read vectors of four.
+pub(super) struct PlaneParams {
     pub(super) plane_at: [u32; 4],
     pub(super) plane_words: [u32; 4],
 }
 
-/// The planes of a shard as kernels read them.
-pub(super) fn planes(shard: &Shard, plane_words: [u32; 3]) -> Planes {
+/// The planes of a shard as uniforms.
+pub(super) fn plane_params(shard: &Shard, plane_words: [u32; 3]) -> PlaneParams {
     let four = |[a, b, c]: [u32; 3]| [a, b, c, 0];
-    Planes { plane_at: four(shard.plane_at), plane_words: four(plane_words) }
+    PlaneParams { plane_at: four(shard.plane_at), plane_words: four(plane_words) }
 }

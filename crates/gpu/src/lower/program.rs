@@ -1,17 +1,19 @@
-//! A plan before it has buffers: dispatches that name what they read and write.
+//! Programs: the dispatches of a step, which name the buffers that they read and write. A plan binds them.
 
 use rullama_graph::{Cache, Domain, Rows};
 
 use super::RopeKey;
-use crate::{Experts, KernelSpec, UniformValue, attention::RowAttention, rows::StepSize};
+use crate::{
+    Experts, KernelSpec, UniformValue, attention::RowAttention, rows::StepSize, tuning::REUSE_RATIO,
+};
 
-/// A buffer for values between dispatches. Several may turn out to be one, at different times.
+/// A buffer for intermediate values. Two that are never needed at the same time share memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Scratch(pub(crate) usize);
 
 /// What a dispatch reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Slot {
+pub(crate) enum BufferRef {
     Scratch(Scratch),
     /// A shard of a packed tensor.
     Shard {
@@ -22,20 +24,20 @@ pub(crate) enum Slot {
     Vectors,
     Keys(Cache),
     Values(Cache),
-    /// Tokens: what was last chosen for each slot, then what the host wrote for the step's rows.
+    /// Token ids: the last one sampled for each conversation slot, then those the host wrote for a prompt.
     Tokens,
-    /// Rows made by towers, in place of tokens.
+    /// Rows that a tower has computed, which take the place of tokens.
     SoftRows,
-    /// The rows of a packed tensor that the step's tokens name, where the tensor itself stays in the file.
+    /// The rows of the step's tokens, of a table that stays in the file.
     Rows {
         packed: usize,
     },
-    /// Which of these rows belongs to each token.
+    /// For each token, its row among these.
     RowNumbers,
-    /// A routing with pages in place of experts.
+    /// A routing with page indices in place of expert indices.
     Pages,
-    /// The table of one way to rotate.
-    Turns(RopeKey),
+    /// Cosines and sines of one kind of rotation.
+    RopeTable(RopeKey),
 }
 
 /// How many workgroups there are along one axis.
@@ -43,21 +45,21 @@ pub(crate) enum Slot {
 pub(crate) enum Count {
     Fixed(u32),
     Rows(Rows),
-    /// Rows in blocks of some.
+    /// One for each block of this many rows.
     Blocks(Rows, u32),
-    /// Rows, each so many times over, in blocks of some.
+    /// One for each `block` pairs of a row and a head; a row has `times` heads.
     Pairs {
         rows: Rows,
         times: u32,
         block: u32,
     },
-    /// Tiles of so many pairs of a row and one of its experts, as many as there can be.
+    /// The maximum number of tiles when rows are grouped by expert.
     Tiles {
         rows: Rows,
         experts: Experts,
         tile_rows: u32,
     },
-    /// Parts of the context that is seen.
+    /// Splits of the context.
     Splits(RowAttention),
 }
 
@@ -93,50 +95,50 @@ impl Count {
 /// One dispatch.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
-    /// What it computes, in the words of the graph.
-    pub(crate) what: String,
+    /// What it computes, for reports.
+    pub(crate) label: String,
     pub(crate) spec: KernelSpec,
-    /// The values of the kernel's uniform variables.
+    /// Values of the kernel's uniform variables.
     pub(crate) uniforms: Vec<UniformValue>,
-    /// Buffers by the names that the kernel gives them.
-    pub(crate) buffers: Vec<(&'static str, Slot)>,
+    /// Buffers by the names that the kernel uses.
+    pub(crate) buffers: Vec<(&'static str, BufferRef)>,
     pub(crate) workgroups: [Count; 3],
-    /// Bytes of weights that it reads.
+    /// Bytes of weights that it reads, for reports.
     pub(crate) weight_bytes: u64,
 }
 
-/// A stop on the way: experts that a routing names are brought before the next dispatch.
+/// A point where the host reads the routing and uploads the experts it names before the next dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pause {
-    /// The dispatch that has to wait.
+    /// The first dispatch that needs the experts.
     pub(crate) before: usize,
     pub(crate) routing: Scratch,
-    /// Rows of the routing, and its columns.
+    /// Rows and columns of the routing.
     pub(crate) rows: Rows,
     pub(crate) width: u32,
     /// The experts' pool.
     pub(crate) pool: usize,
 }
 
-/// Dispatches, and the buffers between them.
+/// A graph lowered for steps of one shape.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) dispatches: Vec<Dispatch>,
-    /// Where it stops, in order.
+    /// Its pauses, in order.
     pub(crate) pauses: Vec<Pause>,
     /// Bytes of each scratch buffer.
     pub(crate) scratch: Vec<u64>,
-    /// Where each input of the graph is.
+    /// The buffers of the graph's inputs, in order.
     pub(crate) inputs: Vec<Scratch>,
-    /// Where each output of the graph is.
+    /// The buffers of the graph's outputs, in order.
     pub(crate) outputs: Vec<Scratch>,
-    /// Rows of each domain.
+    /// The number of rows of each domain.
     pub(crate) domains: Vec<u32>,
 }
 
 impl Program {
-    /// A new scratch buffer.
-    pub(crate) fn claim(&mut self, bytes: u64) -> Scratch {
+    /// Adds a scratch buffer.
+    pub(crate) fn allocate(&mut self, bytes: u64) -> Scratch {
         self.scratch.push(bytes.max(16));
         Scratch(self.scratch.len() - 1)
     }
@@ -146,14 +148,18 @@ impl Program {
         self.scratch[scratch.0]
     }
 
-    /// Which buffer each scratch buffer becomes, and how large these are. Two share one if nobody needs both at once. Inputs
-    /// and outputs are left out: the caller supplies their buffers.
+    /// Assigns scratch buffers to GPU buffers, and gives the size of each. Two share one if they are never needed at the same
+    /// time. The caller supplies the buffers of inputs and outputs.
     pub(crate) fn assign(&self) -> (Vec<usize>, Vec<u64>) {
         let mut last = vec![0; self.scratch.len()];
         let used = |dispatch: &Dispatch| -> Vec<Scratch> {
-            let slots = dispatch.buffers.iter();
-            slots
-                .filter_map(|(_, slot)| if let Slot::Scratch(scratch) = slot { Some(*scratch) } else { None })
+            let buffers = dispatch.buffers.iter();
+            buffers
+                .filter_map(
+                    |(_, buffer)| {
+                        if let BufferRef::Scratch(scratch) = buffer { Some(*scratch) } else { None }
+                    },
+                )
                 .filter(|scratch| !self.inputs.contains(scratch) && !self.outputs.contains(scratch))
                 .collect()
         };
@@ -174,7 +180,7 @@ impl Program {
                 }
             }
             for scratch in used {
-                // A buffer that is named twice is freed once.
+                // A dispatch may name a buffer twice, but it is freed once.
                 if last[scratch.0] == index && !free.contains(&assigned[scratch.0]) {
                     free.push(assigned[scratch.0]);
                 }
@@ -184,13 +190,15 @@ impl Program {
     }
 }
 
-/// The free buffer that fits best, grown if need be; or a new one.
+/// Takes the free buffer of the closest size and enlarges it if necessary, or makes a new one.
 fn take(free: &mut Vec<usize>, sizes: &mut Vec<u64>, bytes: u64) -> usize {
     let distance = |buffer: &usize| sizes[*buffer].abs_diff(bytes);
     let best = (0..free.len()).min_by_key(|&index| distance(&free[index]));
-    // A buffer that would have to grow far or be mostly empty is left for others.
+    // Reuse a buffer only if the sizes differ by at most this factor: otherwise it would grow far or stay mostly empty.
     match best {
-        Some(index) if sizes[free[index]] <= 8 * bytes && bytes <= 8 * sizes[free[index]] => {
+        Some(index)
+            if sizes[free[index]] <= REUSE_RATIO * bytes && bytes <= REUSE_RATIO * sizes[free[index]] =>
+        {
             let buffer = free.swap_remove(index);
             sizes[buffer] = sizes[buffer].max(bytes);
             buffer
@@ -209,19 +217,19 @@ mod tests {
 
     fn dispatch(scratch: &[Scratch]) -> Dispatch {
         Dispatch {
-            what: String::new(),
+            label: String::new(),
             spec: KernelSpec::new(Kernel::Copy),
             uniforms: Vec::new(),
-            buffers: scratch.iter().map(|&scratch| ("x", Slot::Scratch(scratch))).collect(),
+            buffers: scratch.iter().map(|&scratch| ("x", BufferRef::Scratch(scratch))).collect(),
             workgroups: [Count::Fixed(1); 3],
             weight_bytes: 0,
         }
     }
 
     #[test]
-    fn buffers_are_shared_by_what_is_never_alive_together() {
+    fn buffers_that_are_never_needed_together_share_memory() {
         let mut program = Program::default();
-        let [a, b, c, d] = [64, 64, 64, 64].map(|bytes| program.claim(bytes));
+        let [a, b, c, d] = [64, 64, 64, 64].map(|bytes| program.allocate(bytes));
         program.dispatches = vec![dispatch(&[a, b]), dispatch(&[b, c]), dispatch(&[c, d])];
         program.outputs = vec![d];
         let (assigned, sizes) = program.assign();

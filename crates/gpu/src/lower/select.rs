@@ -1,24 +1,25 @@
-//! Which kernel computes a stage, with which constants, in how many workgroups. Measured numbers are in `tuning.rs`.
+//! Chooses the kernel of a stage, its constants and its grid. Measured numbers are in `tuning.rs`.
 
 use rullama_gguf::Format;
 use rullama_graph::{Rows, Value};
 
 use super::{
-    Count, Dispatch, Lowering, Slot,
-    plain::{Planes, fragment, planes},
+    BufferRef, Count, Dispatch, Lowering,
+    plain::{PlaneParams, fragment, plane_params},
     stage::{Norm, PerLayer, Stage, Sum},
 };
 use crate::{
     Fragment, GpuError, Kernel, KernelSpec,
     params::{PerLayerParams, ResidualParams},
     tuning::{
-        BUSY_WORKGROUPS, HEAD_OUTPUTS, MOST_WORKGROUP_MEMORY, NARROW_OUTPUTS, ROW_THREADS, SPLIT_K,
-        STAGED_CHUNKS, most_unroll, threads_per_output,
+        FEWEST_THREADS_PER_OUTPUT, MOST_PIECES_OF_X, MOST_WORKGROUP_MEMORY, NARROW_OUTPUTS,
+        PER_LAYER_THREADS, ROW_THREADS, SEVERAL_ROWS_WORKGROUPS, SPLIT_K, STAGED_CHUNKS, most_row_workgroups,
+        most_unroll, wanted_threads_per_output,
     },
 };
 
-/// Bytes of workgroup memory that a product needs besides x: weights of splits, and partial sums; without subgroups also
-/// the memory through which threads exchange values. Each at its largest.
+/// Bytes of workgroup memory that a product needs besides x: the factors that merge attention's splits, and the sums of its
+/// threads; without subgroups also the memory through which threads exchange values. Each at its largest.
 fn other_memory(subgroup: Option<u32>) -> u32 {
     const SHARES: u32 = 4 * ROW_THREADS;
     // Two sums of every thread, with a gap after those of each output, which at least four threads share.
@@ -31,10 +32,10 @@ fn other_memory(subgroup: Option<u32>) -> u32 {
 const FLOAT_CHUNK: u32 = 128;
 const INTEGER_CHUNK: u32 = 112;
 
-/// The widest x that a product's prologue can compute: a wider one would not fit into workgroup memory.
-pub(super) fn widest_made(workgroup_memory: u32, subgroup: Option<u32>) -> u32 {
+/// The maximum width of an x that a product's prologue can compute: a wider one would not fit into workgroup memory.
+pub(super) fn widest_prologue(workgroup_memory: u32, subgroup: Option<u32>) -> u32 {
     let chunks = (workgroup_memory.min(MOST_WORKGROUP_MEMORY) - other_memory(subgroup)) / FLOAT_CHUNK - 1;
-    // At most eight vectors of four values per thread.
+    // `input/residual.wgsl` has names for at most eight vectors of four values per thread.
     (32 * chunks).min(8 * 4 * ROW_THREADS)
 }
 
@@ -55,18 +56,19 @@ impl Lowering<'_> {
         let shape = graph.value(out).shape;
         let vector = |weight| target.manifest.vector(graph, weight);
         let partial_sums = self.partial_sums.get(&sum.branch).copied().unwrap_or(1);
-        let branch = if partial_sums > 1 { self.place(sum.branch)?.slot() } else { self.whole(sum.branch)? };
+        let branch =
+            if partial_sums > 1 { self.place(sum.branch)?.buffer() } else { self.own_buffer(sum.branch)? };
         let mut buffers = vec![
-            ("base", self.whole(sum.base)?),
+            ("base", self.own_buffer(sum.base)?),
             ("branch", branch),
-            ("vectors", Slot::Vectors),
-            ("y", self.claim(out)),
+            ("vectors", BufferRef::Vectors),
+            ("y", self.allocate(out)),
         ];
         let mut spec =
             KernelSpec::new(Kernel::Residual).with(Fragment::PlainEntry).with_reduce(target.subgroup);
         spec = match normed {
             Some((_, value)) => {
-                buffers.push(("normed", self.claim(value)));
+                buffers.push(("normed", self.allocate(value)));
                 spec.with(Fragment::Normed)
             }
             None => spec.with(Fragment::SumOnly),
@@ -85,8 +87,8 @@ impl Lowering<'_> {
             .constant("SCALED", sum.scale.is_some().into())
             .constant("FOURS", (shape.width / 4).div_ceil(ROW_THREADS));
         let workgroups = [Count::Fixed(1), Count::Rows(shape.rows), Count::Fixed(1)];
-        let (what, uniforms) = (self.name(out), vec![params.into()]);
-        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+        let (label, uniforms) = (self.name(out), vec![params.into()]);
+        self.push(Dispatch { label, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
         Ok(())
     }
 
@@ -97,7 +99,8 @@ impl Lowering<'_> {
         let (packed_index, _) = target.manifest.place(graph, table);
         let packed = &target.manifest.packed[packed_index];
         let groups = graph.value(out).shape.width / group;
-        let Planes { plane_at, plane_words } = planes(&packed.shards[0], packed.packing.plane_words);
+        let PlaneParams { plane_at, plane_words } =
+            plane_params(&packed.shards[0], packed.packing.plane_words);
         let params = PerLayerParams {
             plane_at,
             plane_words,
@@ -109,25 +112,25 @@ impl Lowering<'_> {
             scale,
             by,
         };
-        let mut buffers = vec![("projected", self.whole(projected)?), ("vectors", Slot::Vectors)];
+        let mut buffers = vec![("projected", self.own_buffer(projected)?), ("vectors", BufferRef::Vectors)];
         buffers.extend(self.table(packed_index, 0));
-        buffers.push(("y", self.claim(out)));
+        buffers.push(("y", self.allocate(out)));
         let spec = KernelSpec::new(Kernel::PerLayer)
             .with(Fragment::PlainEntry)
             .with_reduce(target.subgroup)
             .with(Fragment::Planes)
             .with(fragment(packed.packing.format)?)
-            .constant("LANES", 64);
+            .constant("LANES", PER_LAYER_THREADS);
         let workgroups = [Count::Fixed(groups), Count::Rows(Rows::Step), Count::Fixed(1)];
-        let (what, uniforms) = (self.name(out), vec![params.into()]);
+        let (label, uniforms) = (self.name(out), vec![params.into()]);
         let weight_bytes = 4 * u64::from(packed.packing.row_words()) * u64::from(self.shape.rows);
-        self.push(Dispatch { what, spec, uniforms, buffers, workgroups, weight_bytes });
+        self.push(Dispatch { label, spec, uniforms, buffers, workgroups, weight_bytes });
         Ok(())
     }
 }
 
-/// Whether the quants of a format are whole numbers.
-fn has_bytes(format: Format) -> bool {
+/// Whether the quants of a format are integers.
+fn has_integer_quants(format: Format) -> bool {
     use Format as F;
     matches!(
         format,
@@ -145,83 +148,108 @@ fn has_bytes(format: Format) -> bool {
     )
 }
 
-/// How the product of one row or a few is divided among workgroups and threads.
+/// How a product of few rows is divided among workgroups and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowShape {
     /// Whether x is in fixed point.
     integer: bool,
     /// Threads that share an output.
-    parts: u32,
+    threads_per_output: u32,
     rows: u32,
     /// Chunks of a row.
     chunks: u32,
-    /// Chunks of x staged at once.
-    piece: u32,
-    /// Times that a workgroup takes new outputs with the x it has staged.
-    tiles: u32,
+    /// Chunks of x that are in workgroup memory at a time.
+    staged_chunks: u32,
+    /// How many groups of outputs a workgroup computes one after another from the x it has staged.
+    rounds: u32,
     /// Chunks that a thread loads at once.
     unroll: u32,
-    /// Split-K: each piece has workgroups of its own, which store partial sums.
+    /// Split-K: each `staged_chunks` chunks have workgroups of their own, which store partial sums.
     split_k: bool,
 }
 
-/// The product of one row or a few.
+/// What the choice of a kernel for few rows depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowProduct {
     pub(crate) format: Format,
     pub(crate) width: u32,
     pub(crate) outputs: u32,
+    /// Rows of the step.
     pub(crate) rows: u32,
-    /// Whether the prologue computes x.
-    pub(crate) made: bool,
-    /// The most partial sums that its consumer can add up.
+    /// Rows that a workgroup computes.
+    pub(crate) rows_together: u32,
+    /// Whether a prologue computes x.
+    pub(crate) has_prologue: bool,
+    /// The maximum number of partial sums that its consumer can add.
     pub(crate) most_partial_sums: u32,
 }
 
 impl RowShape {
     pub(crate) fn new(product: RowProduct, workgroup_memory: u32, subgroup: Option<u32>) -> Self {
-        let RowProduct { format, width, outputs, rows, made, most_partial_sums } = product;
+        let RowProduct { format, width, outputs, has_prologue, most_partial_sums, .. } = product;
+        let rows = product.rows_together;
+        // Workgroups of other rows keep the device busy too.
+        let row_groups = product.rows.div_ceil(rows);
+        let most_workgroups = match row_groups {
+            1 => most_row_workgroups(outputs),
+            _ => most_row_workgroups(outputs) * SEVERAL_ROWS_WORKGROUPS / 100 / row_groups,
+        };
+        let rounds = |groups: u32| groups.div_ceil(most_workgroups.max(1)).max(1);
         let chunks = width / 32;
-        let integer = subgroup.is_some_and(|lanes| lanes >= 8) && has_bytes(format);
+        let integer = subgroup.is_some_and(|size| size >= 8) && has_integer_quants(format);
         let chunk_bytes = if integer { INTEGER_CHUNK } else { FLOAT_CHUNK };
         let room =
             (workgroup_memory.min(MOST_WORKGROUP_MEMORY) - other_memory(subgroup)) / chunk_bytes / rows;
         // A thread loads several of its chunks at once.
-        let unroll = |lane_chunks: u32, most| {
-            (1..=most).rev().find(|&unroll| lane_chunks.is_multiple_of(unroll)).unwrap_or(1)
+        let unroll = |thread_chunks: u32, most| {
+            (1..=most).rev().find(|&unroll| thread_chunks.is_multiple_of(unroll)).unwrap_or(1)
         };
-        let split = SPLIT_K.into_iter().find(|&(piece, _)| {
-            (2..=most_partial_sums).contains(&(chunks / piece))
-                && chunks.is_multiple_of(piece)
-                && piece < room
+        let split = SPLIT_K.into_iter().find(|&(split_chunks, _)| {
+            (2..=most_partial_sums).contains(&(chunks / split_chunks))
+                && chunks.is_multiple_of(split_chunks)
+                && split_chunks < room
         });
-        if let Some((piece, parts)) = split {
-            let parts = subgroup.map_or(parts, |lanes| parts.min(lanes));
-            let unroll = unroll(piece / parts, most_unroll(chunks, true));
-            return Self { integer, parts, rows, chunks, piece, tiles: 1, unroll, split_k: true };
+        if let Some((staged_chunks, threads_per_output)) = split {
+            let threads_per_output = subgroup.map_or(threads_per_output, |size| threads_per_output.min(size));
+            let unroll = unroll(staged_chunks / threads_per_output, most_unroll(chunks, true));
+            let groups = outputs / (ROW_THREADS / threads_per_output) * (chunks / staged_chunks);
+            let (rounds, split_k) = (if row_groups > 1 { rounds(groups) } else { 1 }, true);
+            return Self {
+                integer,
+                threads_per_output,
+                rows,
+                chunks,
+                staged_chunks,
+                rounds,
+                unroll,
+                split_k,
+            };
         }
-        let wanted = threads_per_output(chunks, outputs);
+        let wanted = wanted_threads_per_output(chunks, outputs);
         // Threads of one subgroup need no barrier to add up.
-        let wanted = subgroup.map_or(wanted, |lanes| wanted.min(lanes));
-        // Best are equal pieces that give all threads the same number of chunks. What the prologue computes is one piece.
-        let most = if made { room - 1 } else { (room - 1).min(STAGED_CHUNKS) };
-        let pieces = (1..=if made { 1 } else { 8 })
+        let wanted = subgroup.map_or(wanted, |size| wanted.min(size));
+        // Prefer pieces of equal size in which all threads get the same number of chunks. A prologue stages its input as one
+        // piece.
+        let (most, most_pieces) =
+            if has_prologue { (room - 1, 1) } else { ((room - 1).min(STAGED_CHUNKS), MOST_PIECES_OF_X) };
+        let pieces = (1..=most_pieces)
             .filter(|&pieces| chunks.is_multiple_of(pieces))
-            .map(|pieces| chunks / pieces);
-        // Where outputs are few, less work per thread counts for more than equal work.
-        let even =
-            pieces.filter(|_| outputs > NARROW_OUTPUTS).filter(|&piece| piece <= most).find_map(|piece| {
-                let parts = [wanted, wanted / 2, wanted / 4]
-                    .into_iter()
-                    .find(|&parts| piece.is_multiple_of(parts.max(1)))?;
-                (parts >= 4).then_some((piece, parts))
-            });
-        let (piece, parts) = even.unwrap_or((chunks.min(most), wanted));
-        // Every workgroup computes x again, so there are no more workgroups than a large GPU runs at the same time.
-        let busy = if outputs < HEAD_OUTPUTS { BUSY_WORKGROUPS } else { 2 * BUSY_WORKGROUPS };
-        let tiles = if piece == chunks { (outputs / (ROW_THREADS / parts)).div_ceil(busy).max(1) } else { 1 };
-        let unroll = unroll((piece / parts).max(1), most_unroll(chunks, false));
-        Self { integer, parts, rows, chunks, piece, tiles, unroll, split_k: false }
+            .map(|pieces| chunks / pieces)
+            .filter(|&piece| piece <= most);
+        // With few outputs, little work per thread matters more than an even split.
+        let even = pieces.filter(|_| outputs > NARROW_OUTPUTS).find_map(|piece| {
+            let threads = [wanted, wanted / 2, wanted / 4]
+                .into_iter()
+                .find(|&threads| piece.is_multiple_of(threads.max(1)))?;
+            (threads >= FEWEST_THREADS_PER_OUTPUT).then_some((piece, threads))
+        });
+        let (staged_chunks, threads_per_output) = even.unwrap_or((chunks.min(most), wanted));
+        // Each workgroup stages x again, so there are no more workgroups than a large GPU runs at the same time.
+        let groups = outputs / (ROW_THREADS / threads_per_output);
+        let rounds = if staged_chunks == chunks { rounds(groups) } else { 1 };
+        let unroll = unroll((staged_chunks / threads_per_output).max(1), most_unroll(chunks, false));
+        let split_k = false;
+        Self { integer, threads_per_output, rows, chunks, staged_chunks, rounds, unroll, split_k }
     }
 
     /// Rows that are computed together.
@@ -230,28 +258,28 @@ impl RowShape {
     }
 
     pub(super) fn workgroups(&self, outputs: u32) -> u32 {
-        outputs.div_ceil(ROW_THREADS / self.parts * self.tiles) * self.partial_sums()
+        outputs.div_ceil(ROW_THREADS / self.threads_per_output * self.rounds) * self.partial_sums()
     }
 
-    /// Vectors of outputs that the consumer adds up.
+    /// Partial sums of each output.
     pub(super) fn partial_sums(&self) -> u32 {
-        if self.split_k { self.chunks / self.piece } else { 1 }
+        if self.split_k { self.chunks / self.staged_chunks } else { 1 }
     }
 
     /// The recipe with the fragments and constants of this shape.
     pub(crate) fn complete(&self, spec: KernelSpec, subgroup: Option<u32>) -> KernelSpec {
         let arithmetic = if self.integer { Fragment::IntegerArithmetic } else { Fragment::FloatArithmetic };
         let spec = match subgroup {
-            Some(lanes) => spec.with(Fragment::PartsSubgroup).constant("SUBGROUP", lanes),
+            Some(size) => spec.with(Fragment::PartsSubgroup).constant("SUBGROUP", size),
             None => spec.with(Fragment::PartsWorkgroup),
         };
         spec.with(arithmetic)
             .constant("LANES", ROW_THREADS)
-            .constant("PARTS", self.parts)
+            .constant("PARTS", self.threads_per_output)
             .constant("ROWS", self.rows)
             .constant("CHUNKS", self.chunks)
-            .constant("PIECE", self.piece)
-            .constant("TILES", self.tiles)
+            .constant("PIECE", self.staged_chunks)
+            .constant("TILES", self.rounds)
             .constant("UNROLL", self.unroll)
             .constant("APART", self.split_k.into())
     }
@@ -261,10 +289,10 @@ impl RowShape {
 mod tests {
     use super::{super::tests::workgroup_bytes, *};
 
-    /// wgpu does not ask, and browsers refuse.
+    /// wgpu does not check this; browsers reject such kernels.
     #[test]
     fn products_of_few_rows_have_the_workgroup_memory_they_need() {
-        let made = |spec: KernelSpec, subgroup| {
+        let with_prologue = |spec: KernelSpec, subgroup| {
             let spec = spec.with(Fragment::ResidualInput).with_reduce(subgroup).with(Fragment::Kept);
             spec.constant("BRANCH", 1).constant("SCALED", 1).constant("NORMED", 1)
         };
@@ -275,16 +303,18 @@ mod tests {
             for subgroup in [None, Some(4), Some(32)] {
                 for width in widths {
                     for rows in [1, 2, 3, 5, 6, 8] {
-                        for (outputs, on_the_way) in [(256, false), (2560, true), (6144, false)] {
-                            let on_the_way =
-                                on_the_way && rows == 1 && width <= widest_made(workgroup_memory, subgroup);
+                        for (outputs, has_prologue) in [(256, false), (2560, true), (6144, false)] {
+                            let has_prologue = has_prologue
+                                && rows == 1
+                                && width <= widest_prologue(workgroup_memory, subgroup);
                             for format in [Format::Q4_K, Format::BF16] {
                                 let product = RowProduct {
                                     format,
                                     width,
                                     outputs,
                                     rows,
-                                    made: on_the_way,
+                                    rows_together: rows,
+                                    has_prologue,
                                     most_partial_sums: if rows == 1 && outputs == 256 { 32 } else { 1 },
                                 };
                                 let shape = RowShape::new(product, workgroup_memory, subgroup);
@@ -295,8 +325,8 @@ mod tests {
                                     .with(Fragment::Store)
                                     .with(Fragment::Dense)
                                     .with(Fragment::PlainEntry);
-                                let spec = match on_the_way {
-                                    true => made(spec, subgroup),
+                                let spec = match has_prologue {
+                                    true => with_prologue(spec, subgroup),
                                     false => spec.with(Fragment::PlainInput),
                                 };
                                 let spec = shape.complete(spec, subgroup);

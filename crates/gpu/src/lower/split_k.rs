@@ -2,8 +2,8 @@
 //!
 //! A product over a long x stages x in several pieces, because all of x does not fit into workgroup memory. With split-K
 //! each piece has workgroups of its own, which do not wait for each other, and each stores a partial sum. A consumer whose
-//! prologue computes its input can add them. Every workgroup of the consumer reads all partial sums, so there may be many
-//! where these workgroups are few.
+//! prologue computes its input can add them. Every workgroup of the consumer reads all partial sums, so a consumer with few
+//! workgroups accepts more of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use super::{
     stage::{Input, InputSource, Linear, Stage},
 };
 use crate::tuning::{
-    MOST_FEW_ROWS, MOST_FEW_SPLITS, NARROW_CONSUMER_SPLITS, NARROW_OUTPUTS, WIDE_CONSUMER_SPLITS,
+    MOST_DECODED_ROWS, MOST_RESIDUAL_SPLITS, NARROW_CONSUMER_SPLITS, NARROW_OUTPUTS, WIDE_CONSUMER_SPLITS,
 };
 
 /// Matrix products that may be computed split-K: their only consumer can add partial sums. Maps each to its maximum number of
@@ -37,13 +37,13 @@ pub(super) fn split_k_limits(graph: &Graph, shape: StepShape, stages: &[Stage]) 
                     found.entry(sum.branch).and_modify(|least| *least = most.min(*least)).or_insert(most);
                 }
             }
-            Stage::Residual { sum, .. } if (2..=MOST_FEW_ROWS).contains(&shape.rows) => {
-                found.insert(sum.branch, MOST_FEW_SPLITS);
+            Stage::Residual { sum, .. } if (2..=MOST_DECODED_ROWS).contains(&shape.rows) => {
+                found.insert(sum.branch, MOST_RESIDUAL_SPLITS);
             }
             Stage::Residual { sum, .. } => {
                 others.insert(sum.branch);
             }
-            // Any other stage that reads the value is a second consumer besides the norm of the sum.
+            // These stages count as further consumers below.
             Stage::Plain(_) | Stage::Attention(_) | Stage::PerLayer(_) => {}
         }
     }
@@ -51,6 +51,7 @@ pub(super) fn split_k_limits(graph: &Graph, shape: StepShape, stages: &[Stage]) 
     found
 }
 
+/// True if a product makes only a few workgroups.
 fn is_narrow(graph: &Graph, linear: &Linear) -> bool {
     let outputs: u32 = linear.outputs.iter().map(|&(weight, _)| graph.weight(weight).rows).sum();
     linear.routing.is_none() && outputs <= NARROW_OUTPUTS

@@ -1,4 +1,4 @@
-//! Stages: operations, alone or fused, before kernels are chosen.
+//! Stages: single or fused operations, before kernels are chosen.
 
 use rullama_graph::{AttendShape, Cache, Rope, Rows, Value, Weight};
 
@@ -26,10 +26,10 @@ pub(crate) enum Input {
     /// Computed by the prologue of the product.
     Prologue {
         source: InputSource,
-        /// The sum, where later operations read it: the prologue stores it.
+        /// The sum, if other operations read it too: the prologue stores it.
         keep: Option<Value>,
         norm: Option<Norm>,
-        /// Multiplies the norm.
+        /// The normalised value is multiplied with this.
         factor: f32,
     },
 }
@@ -41,7 +41,7 @@ pub(crate) enum InputSource {
     Sum(Sum),
 }
 
-/// What is computed from a product before it is stored.
+/// What a kernel computes from a product before storing it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Epilogue {
     Store,
@@ -66,13 +66,13 @@ pub(crate) struct Linear {
     pub(crate) routing: Option<Value>,
     pub(crate) epilogue: Epilogue,
     pub(crate) rows: Rows,
-    /// Set where several stages write columns of one buffer.
-    pub(crate) beside: Option<Beside>,
+    /// Set if several stages write columns of one buffer.
+    pub(crate) columns: Option<ColumnRange>,
 }
 
 /// A range of columns of a buffer that several stages write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Beside {
+pub(crate) struct ColumnRange {
     /// A product of the first of these stages.
     pub(crate) first: Value,
     /// The first column of this stage.
@@ -81,7 +81,7 @@ pub(crate) struct Beside {
     pub(crate) width: u32,
 }
 
-/// Heads as their product stored them, before norm and rotation.
+/// Heads as the product stored them, before norm and rotation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RawHeads {
     pub(crate) value: Value,
@@ -89,11 +89,11 @@ pub(crate) struct RawHeads {
     pub(crate) eps: f32,
 }
 
-/// Attention, from the products of queries, keys and values on.
+/// Fused attention, which starts from the products of queries, keys and values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Attention {
     pub(crate) q: RawHeads,
-    /// Keys and values, where the layer has its own.
+    /// Keys and values, if the layer has its own.
     pub(crate) kv: Option<[RawHeads; 2]>,
     pub(crate) rope: Rope,
     pub(crate) cache: Cache,
@@ -102,7 +102,7 @@ pub(crate) struct Attention {
     pub(crate) rows: Rows,
 }
 
-/// The embeddings of all layers: `(norm(projected · before) + table row · scale) · by`.
+/// Per-layer embeddings: `(norm(projected · before) + table row · scale) · by`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PerLayer {
     pub(crate) projected: Value,
@@ -118,9 +118,9 @@ pub(crate) struct PerLayer {
 /// One stage.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Stage {
-    /// An operation as it is.
+    /// An unfused operation, by its index.
     Plain(usize),
-    /// A residual sum, and its norm if the next operations read that.
+    /// A residual sum, and its norm if later operations read it.
     Residual {
         sum: Sum,
         out: Value,

@@ -1,4 +1,4 @@
-//! Plans of the released models at their real sizes, for GPUs that are known by their profiles alone: no weights, no GPU.
+//! Programs of the released models at their real sizes, for device profiles: without weights and without a GPU.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     rows::StepSize,
     self_test::KernelSet,
     tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
-    weights::{Layout, Manifest, Numbers},
+    weights::{Manifest, ManifestOptions, Numbers},
 };
 
 const MODELS: [&str; 5] = ["e2b", "e4b", "12b", "26b-a4b", "31b"];
@@ -24,10 +24,10 @@ const MODELS: [&str; 5] = ["e2b", "e4b", "12b", "26b-a4b", "31b"];
 /// Rows of every plan.
 const ROWS: [u32; 5] = [1, 2, FEW_ROWS, SMALL_CHUNK, MOST_ROWS];
 
-/// What WebGPU guarantees along each axis of a grid.
+/// The workgroups that WebGPU guarantees along each axis of a grid.
 const MOST_WORKGROUPS: u32 = 65_535;
 
-/// A large GPU with matrix units; a browser on it; and what WebGPU guarantees.
+/// A large GPU with matrix units, the same in a browser, and the minimum that WebGPU guarantees.
 fn profiles() -> [DeviceProfile; 3] {
     let profile = |name: &str, workgroup_memory, subgroups, matrices, largest_binding| DeviceProfile {
         name: name.to_owned(),
@@ -53,7 +53,7 @@ struct RealSize {
     model: Model,
     graph: Graph,
     layers: usize,
-    /// The longest conversation it is made for.
+    /// The context that the model was trained for.
     context: u32,
 }
 
@@ -70,19 +70,19 @@ impl RealSize {
     }
 
     fn on<'a>(&'a self, profile: &'a DeviceProfile) -> OnGpu<'a> {
-        let layout = Layout {
+        let settings = ManifestOptions {
             largest_shard: profile.largest_binding,
             residency: Residency::Gpu,
             most_rows: MOST_ROWS,
             pages: 0,
         };
-        let manifest = Manifest::read(&self.model, &self.graph, layout, Numbers::Read, &[]);
+        let manifest = Manifest::read(&self.model, &self.graph, settings, Numbers::Read, &[]);
         let manifest = pollster::block_on(manifest).unwrap();
         OnGpu { real: self, profile, manifest }
     }
 }
 
-/// The same as a GPU would hold it.
+/// The same with its manifest for a device.
 struct OnGpu<'a> {
     real: &'a RealSize,
     profile: &'a DeviceProfile,
@@ -115,8 +115,7 @@ pub(super) fn workgroup_bytes(spec: &KernelSpec) -> u32 {
     shared.map(|(_, variable)| layouter[variable.ty].size.next_multiple_of(16)).sum()
 }
 
-/// Every kernel is given all it declares, has the memory it needs, and no grid is longer than
-/// WebGPU allows.
+/// Every dispatch has all the buffers that its kernel declares, enough workgroup memory, and a grid that WebGPU allows.
 #[test]
 fn plans_of_real_sizes_keep_within_limits() {
     let (profiles, mut seen) = (profiles(), BTreeMap::new());
@@ -128,7 +127,7 @@ fn plans_of_real_sizes_keep_within_limits() {
                 for dispatch in model.program(rows).dispatches {
                     let place = format!(
                         "{}, {name}, {rows} rows, {}: {}",
-                        profile.name, dispatch.what, dispatch.spec
+                        profile.name, dispatch.label, dispatch.spec
                     );
                     for position in [0, real.context - rows] {
                         let grid =
@@ -154,8 +153,8 @@ fn plans_of_real_sizes_keep_within_limits() {
     }
 }
 
-/// A token takes eight dispatches a layer and a few more, thirteen with experts; each further shard of a weight takes one for
-/// each of its readers, of which embedding tables have two.
+/// A token takes eight dispatches per layer and a few more, thirteen with experts; each further shard of a weight takes one
+/// per consumer, of which embedding tables have two.
 #[test]
 fn a_token_takes_few_dispatches() {
     for name in MODELS {
@@ -176,8 +175,8 @@ fn a_token_takes_few_dispatches() {
     }
 }
 
-/// Where layers have embeddings of their own, a narrow product adds up the partial sums of the feed-forward. Others add up
-/// at most two.
+/// In models with per-layer embeddings, a narrow product adds the partial sums of the feed-forward. Other products add at most
+/// two.
 #[test]
 fn long_products_are_split_k() {
     for name in MODELS {
@@ -200,7 +199,7 @@ fn long_products_are_split_k() {
             let narrow = || texts.iter().filter(|text| text.contains("+gelu_other"));
             assert_eq!(narrow().count() > 0, name.starts_with('e'), "{name}");
             assert!(narrow().all(|text| partial_sums(text).is_some()), "{}: {name}", profile.name);
-            // Every split-K product has a consumer that adds up.
+            // Every split-K product has a consumer that adds its partial sums.
             let split_k = texts.iter().filter(|text| text.contains("apart=1")).count();
             let consumers = texts.iter().filter(|text| partial_sums(text).is_some()).count();
             assert!(split_k <= consumers && (split_k > 0) == (consumers > 0), "{}: {name}", profile.name);
@@ -208,7 +207,7 @@ fn long_products_are_split_k() {
     }
 }
 
-/// Prompts are read on matrix units where there are some, and nothing else is.
+/// Matrix units are used for prompts, if the device has them, and for nothing else.
 #[test]
 fn prompts_are_read_on_matrix_units() {
     let [with, without, _] = profiles();

@@ -8,7 +8,7 @@ use super::{BufferCopy, Ending, SharedRun};
 use crate::{
     GpuError, GpuModel,
     lower::{Pause, StepShape},
-    plan::{Plan, Surroundings},
+    plan::{ConversationBuffers, Plan, PlanBuffers},
     readback,
     rows::{RowTable, StepSize},
 };
@@ -34,15 +34,17 @@ impl GpuModel {
         let what = format!("the values of a step of {} rows", shape.rows);
         let (plan, outcome) = {
             let run = shared.borrow();
-            let around = Surroundings {
-                gpu: &self.gpu,
-                weights: &self.resident,
-                pipelines: &self.pipelines,
+            let conversations = ConversationBuffers {
                 caches: run.pool.buffers(),
                 tokens: &run.buffers.tokens,
                 soft_rows: &run.buffers.soft_rows,
                 row_tables: run.buffers.row_tables.as_deref(),
                 pages: run.buffers.paging.as_ref().map(|paging| &paging.pages),
+            };
+            let around = PlanBuffers {
+                gpu: &self.gpu,
+                weights: &self.resident,
+                conversations: Some(conversations),
                 inputs: &[],
                 outputs: &run.buffers.outputs,
                 step: &run.buffers.step,
@@ -119,7 +121,7 @@ impl GpuModel {
             return Err(GpuError::Refused { reason });
         }
         let held = &resident.pages[pause.pool];
-        held.bring(set, manifest, pool, &resident.tensors, &wanted).await?;
+        held.upload(set, manifest, pool, &resident.tensors, &wanted).await?;
         for row in routing.chunks_mut(pause.width as usize) {
             for expert in &mut row[..used] {
                 *expert = held.page(*expert as u32).expect("it was brought") as f32;

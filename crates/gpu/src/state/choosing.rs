@@ -14,10 +14,8 @@ use crate::{
     rows::RowTable,
     run::{BufferCopy, Choice, Conversation, Ending, Run, write_table},
     sample::{self, Sampling},
+    tuning::STEPS_IN_FLIGHT,
 };
-
-/// Steps in flight for a conversation while tokens are generated: enough that the GPU never waits for the host.
-const AHEAD: usize = 4;
 
 /// What comes back of a choice: token and status. After a step without one, the first logits.
 const CHOICE_BYTES: u64 = 16;
@@ -83,7 +81,7 @@ impl GpuState {
         let (begun, outcome) = {
             let mut run = self.shared.borrow();
             let chooser = &mut run.choosers[slot as usize];
-            let begin = || chooser.begin(&model.gpu, &model.pipelines, sampling, history);
+            let begin = || chooser.begin(&model.gpu, model.gpu.pipelines(), sampling, history);
             model.gpu.allocate("the choice of tokens", bytes, begin)
         };
         outcome.known().await?;
@@ -258,7 +256,7 @@ fn decoded_together(run: &mut Run, asking: u64, context: u32) -> Option<Vec<u64>
     let goes_on = |conversation: &Conversation| {
         conversation.wanted > 0 && conversation.len < context && !conversation.choices.is_empty()
     };
-    let has_room = |conversation: &Conversation| conversation.choices.len() < AHEAD;
+    let has_room = |conversation: &Conversation| conversation.choices.len() < STEPS_IN_FLIGHT;
     let own = run.conversations.get(&asking)?;
     if !(own.wanted > 0 && own.len < context && has_room(own)) {
         return None;

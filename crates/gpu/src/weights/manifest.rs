@@ -1,7 +1,7 @@
-//! Which weights go to the GPU, packed how, split how: known before a byte of them is read.
+//! Which weights go to the GPU, in which format and in which shards. Decided before weights are read.
 //!
-//! Weights that are multiplied with the same input are *stacked*: their rows lie one after another in one packed
-//! tensor, so that one dispatch computes them all.
+//! Weights that are multiplied with the same input are *stacked*: their rows are adjacent in one packed tensor, so that one
+//! dispatch computes all their products.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,32 +23,32 @@ use crate::GpuError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shard {
     pub(crate) rows: Range<u64>,
-    /// Where each plane begins, in words; a multiple of four, for loads of four words.
+    /// Where each plane begins, in words: multiples of four, because kernels load four words at once.
     pub(crate) plane_at: [u32; 3],
     pub(crate) bytes: u64,
 }
 
-/// A tensor of the file as part of a packed one.
+/// A tensor of the file as part of a packed tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) tensor: String,
     pub(crate) rows: u64,
-    /// How the file has it.
+    /// Its format in the file.
     pub(crate) format: Format,
 }
 
-/// One or more tensors of the file, in one way to be packed.
+/// One or more tensors of the file that are packed in the same format.
 #[derive(Debug, Clone)]
 pub(crate) struct Packed {
     pub(crate) parts: Vec<Part>,
     pub(crate) packing: Packing,
-    /// Where it is. Of rows and pages, the shards have room for as many as a step may need.
+    /// Where it lives. For rows and pages, the shards have room for what one step needs.
     pub(crate) residency: Residency,
     pub(crate) shards: Vec<Shard>,
 }
 
 impl Packed {
-    /// Whether one packed tensor can stand for the other.
+    /// True if the buffers of one packed tensor can be used for the other.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.parts == other.parts
             && self.packing == other.packing
@@ -66,22 +66,22 @@ impl Packed {
     }
 }
 
-/// How weights are laid out.
+/// What decides where weights live and how they are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
-    /// The largest shard.
+pub(crate) struct ManifestOptions {
+    /// The most bytes of a shard.
     pub(crate) largest_shard: u64,
     pub(crate) residency: Residency,
-    /// The most rows of a step: so many rows of a table that stays in the file.
+    /// The most rows of a step, for tables that stay in the file.
     pub(crate) most_rows: u32,
-    /// Experts of a layer that have a page, where they come and go.
+    /// Experts of a layer that have a page, if experts are paged.
     pub(crate) pages: u32,
 }
 
-/// Experts that share pages: those of one layer, whose tensors come and go together.
+/// Experts that share pages: those of one layer, whose tensors are paged together.
 #[derive(Debug)]
 pub(crate) struct ExpertPool {
-    /// Which experts are used.
+    /// The routing that names the experts of each row.
     pub(crate) routing: Value,
     /// The packed tensors with a matrix for each expert.
     pub(crate) packed: Vec<usize>,
@@ -91,7 +91,7 @@ pub(crate) struct ExpertPool {
     pub(crate) pages: u32,
 }
 
-/// A tensor that is kept in another format than the file's.
+/// A tensor whose format on the GPU is not that of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conversion {
@@ -108,34 +108,34 @@ pub struct Conversion {
 pub(crate) enum Numbers {
     /// They are read from the file.
     Read,
-    /// All are taken to be 1. Sizes do not depend on them, so this is enough to tell whether a model fits.
+    /// All are assumed to be 1. Sizes do not depend on them, so this is enough to find out whether a model fits.
     Assumed,
 }
 
-/// Everything that is uploaded for a graph.
+/// The plan for all weights of a graph.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     pub(crate) packed: Vec<Packed>,
-    /// Of each tensor with matrices: which packed one, and from which row on.
+    /// For each tensor with matrices: the index of its packed tensor, and its first row there.
     places: HashMap<String, (usize, u32)>,
-    /// Where each vector begins, in floats, in the one buffer that holds them.
+    /// Where each vector begins in the buffer of vectors.
     vectors: HashMap<String, u32>,
     pub(crate) vector_floats: u32,
     /// Single numbers that kernels take as parameters.
     factors: HashMap<String, f32>,
     /// Divisors of rotary frequencies, which the host needs.
     pub(crate) rope_factors: HashMap<String, Vec<f32>>,
-    /// Experts that come and go.
+    /// Experts that are paged.
     pub(crate) pools: Vec<ExpertPool>,
 }
 
 impl Manifest {
-    /// Decides about every weight that `graph` names; what other graphs hold already stays as it is. Reads at most the values
-    /// that the host computes with.
+    /// Plans all weights of `graph`. Tensors that other graphs hold are reused as they are. Reads only the values that the host
+    /// needs.
     pub(crate) async fn read(
         model: &Model,
         graph: &Graph,
-        layout: Layout,
+        options: ManifestOptions,
         numbers: Numbers,
         held: &[Packed],
     ) -> Result<Self, GpuError> {
@@ -150,10 +150,10 @@ impl Manifest {
         };
         manifest.adopt(graph, held);
         for stack in stacks(graph) {
-            manifest.stack(model, graph, &stack, layout)?;
+            manifest.stack(model, graph, &stack, options)?;
         }
         let multiplied = multiplied(graph);
-        let mut known = needed_now(model, graph, numbers).await?;
+        let mut known = host_values(model, graph, numbers).await?;
         for node in graph.nodes() {
             let Some(weight) = node.op.weight() else { continue };
             let info = graph.weight(weight);
@@ -161,15 +161,15 @@ impl Manifest {
             match node.op {
                 Op::Embed { .. } | Op::Linear { .. } | Op::ExpertLinear { .. } => {
                     let residency = match node.op {
-                        // A table that is also multiplied with has to be there as a whole.
+                        // A table that is also the matrix of a product must be on the GPU as a whole.
                         Op::Embed { .. } if !multiplied.contains(name) => Residency::Rows,
-                        Op::ExpertLinear { .. } if layout.pages < info.matrices => Residency::Paged,
+                        Op::ExpertLinear { .. } if options.pages < info.matrices => Residency::Paged,
                         _ => Residency::Gpu,
                     };
-                    let residency = if residency <= layout.residency { residency } else { Residency::Gpu };
+                    let residency = if residency <= options.residency { residency } else { Residency::Gpu };
                     let residency = manifest.residency_of(name).unwrap_or(residency);
                     if !manifest.places.contains_key(name) {
-                        manifest.pack(vec![find(model, name)?], residency, layout)?;
+                        manifest.pack(vec![find(model, name)?], residency, options)?;
                     }
                     if let (Op::ExpertLinear { routing, .. }, Residency::Paged) = (node.op, residency) {
                         manifest.pool(routing, name, info);
@@ -208,7 +208,7 @@ impl Manifest {
         &self.packed[self.place(graph, weight).0]
     }
 
-    /// Whether the rows of `next` follow those of `weight` in the same packed tensor.
+    /// True if the rows of `next` follow those of `weight` in the same packed tensor.
     pub(crate) fn follows(&self, graph: &Graph, weight: Weight, next: Weight) -> bool {
         let ((packed, first), (other, other_first)) = (self.place(graph, weight), self.place(graph, next));
         let (info, other_info) = (graph.weight(weight), graph.weight(next));
@@ -219,7 +219,7 @@ impl Manifest {
             && other_info.scale.is_none()
     }
 
-    /// Whether every shard of a weight's tensor holds whole matrices, so that two of a matrix's rows are never apart.
+    /// True if every shard of a weight's tensor holds whole matrices, so that no matrix is split.
     pub(crate) fn whole_matrices(&self, graph: &Graph, weight: Weight) -> bool {
         let packed = self.packed(graph, weight);
         let matrix = u64::from(graph.weight(weight).tensor_rows);
@@ -228,7 +228,7 @@ impl Manifest {
             || (packed.parts.len() == 1 && starts.all(|start| start.is_multiple_of(matrix)))
     }
 
-    /// Where a vector begins, in floats.
+    /// Where a vector begins in the buffer of vectors.
     pub(crate) fn vector(&self, graph: &Graph, weight: Weight) -> u32 {
         self.vectors[&graph.weight(weight).tensor]
     }
@@ -237,29 +237,28 @@ impl Manifest {
         self.vectors.iter().map(|(name, &at)| (name.as_str(), at))
     }
 
-    /// What all values of a weight are multiplied with.
+    /// The number by which all values of a weight are multiplied.
     pub(crate) fn factor(&self, graph: &Graph, weight: Weight) -> f32 {
         graph.weight(weight).scale.map_or(1.0, |scale| self.factors[&graph.weight(scale).tensor])
     }
 
-    /// Bytes of all weights on the GPU: those that stay there, whichever graph brought them, and room for experts that come
-    /// and go.
+    /// Bytes of all weights on the GPU, including those that other graphs hold, and of the pages of experts.
     pub(crate) fn bytes(&self) -> u64 {
-        let there = self.packed.iter().filter(|packed| packed.residency != Residency::Rows);
-        there.map(Packed::bytes).sum::<u64>() + 4 * u64::from(self.vector_floats)
+        let on_gpu = self.packed.iter().filter(|packed| packed.residency != Residency::Rows);
+        on_gpu.map(Packed::bytes).sum::<u64>() + 4 * u64::from(self.vector_floats)
     }
 
-    /// Bytes of tables' rows that every conversation has room for.
+    /// Bytes of the buffers for rows of tables that stay in the file.
     pub(crate) fn row_bytes(&self) -> u64 {
         self.resident(Residency::Rows).map(|(_, packed)| packed.bytes()).sum()
     }
 
-    /// The packed tensors that live in a place.
+    /// The packed tensors with this residency.
     pub(crate) fn resident(&self, residency: Residency) -> impl Iterator<Item = (usize, &Packed)> {
         self.packed.iter().enumerate().filter(move |(_, packed)| packed.residency == residency)
     }
 
-    /// The most frugal place that any weight lives in.
+    /// The most frugal residency of any weight.
     pub(crate) fn residency(&self) -> Residency {
         self.packed.iter().map(|packed| packed.residency).max().unwrap_or_default()
     }
@@ -269,13 +268,13 @@ impl Manifest {
         self.pools.iter().position(|pool| pool.routing == routing)
     }
 
-    /// Bytes of the largest routing of experts that come and go.
+    /// Bytes of the largest routing of paged experts.
     pub(crate) fn routing_bytes(&self, graph: &Graph, most_rows: u32) -> u64 {
         let widths = self.pools.iter().map(|pool| graph.value(pool.routing).shape.width);
         4 * u64::from(most_rows) * u64::from(widths.max().unwrap_or(0))
     }
 
-    /// Takes over what other graphs hold and this one reads.
+    /// Reuses the tensors that other graphs hold and this one reads.
     fn adopt(&mut self, graph: &Graph, held: &[Packed]) {
         let tables: HashSet<&str> = graph
             .nodes()
@@ -287,10 +286,10 @@ impl Manifest {
             .collect();
         let multiplied = multiplied(graph);
         let mut names: Vec<&str> = tables.union(&multiplied).copied().collect();
-        // The order of a set differs from run to run.
+        // The order of a set varies between runs.
         names.sort_unstable();
         for name in names {
-            // Kernels that look tokens up count rows from the beginning of a packed tensor.
+            // Embedding kernels count rows from the beginning of a packed tensor.
             let begins = |packed: &Packed| packed.parts[0].tensor == name || !tables.contains(name);
             let found = held.iter().find(|packed| packed.contains(name) && begins(packed));
             let Some(found) = found.filter(|_| !self.places.contains_key(name)) else { continue };
@@ -303,11 +302,12 @@ impl Manifest {
         }
     }
 
-    /// Where a tensor lives that was packed already.
+    /// The residency of a tensor that is planned already.
     fn residency_of(&self, tensor: &str) -> Option<Residency> {
         self.places.get(tensor).map(|&(packed, _)| self.packed[packed].residency)
     }
 
+    /// Adds a tensor to the pool of its routing.
     fn pool(&mut self, routing: Value, tensor: &str, info: &WeightInfo) {
         let (packed, _) = self.places[tensor];
         let (experts, rows) = (info.matrices, u64::from(info.tensor_rows));
@@ -321,7 +321,7 @@ impl Manifest {
         }
     }
 
-    /// Tensors whose format has no kernel of its own.
+    /// Tensors whose format has no kernel.
     pub(crate) fn conversions(&self) -> Vec<Conversion> {
         let mut conversions = Vec::new();
         for packed in &self.packed {
@@ -333,13 +333,13 @@ impl Manifest {
         conversions
     }
 
-    /// Stacks weights of the same format, as long as they fit into one binding.
+    /// Stacks weights of the same format, as long as they fit into one shard.
     fn stack(
         &mut self,
         model: &Model,
         graph: &Graph,
         weights: &[Weight],
-        layout: Layout,
+        options: ManifestOptions,
     ) -> Result<(), GpuError> {
         let mut runs: Vec<(Packing, Vec<ModelTensor<'_>>)> = Vec::new();
         for &weight in weights {
@@ -352,24 +352,25 @@ impl Manifest {
             let packing = packing(&tensor)?;
             let fits = |run: &[ModelTensor<'_>]| {
                 let rows: u64 = run.iter().chain([&tensor]).map(|tensor| tensor.shape.rows()).sum();
-                rows <= packing.rows_within(layout.largest_shard)
+                rows <= packing.rows_within(options.largest_shard)
             };
             match runs.iter_mut().find(|(other, run)| *other == packing && fits(run)) {
                 Some((_, run)) => run.push(tensor),
                 None => runs.push((packing, vec![tensor])),
             }
         }
-        runs.into_iter().try_for_each(|(_, run)| self.pack(run, Residency::Gpu, layout))
+        runs.into_iter().try_for_each(|(_, run)| self.pack(run, Residency::Gpu, options))
     }
 
+    /// Plans one packed tensor.
     fn pack(
         &mut self,
         tensors: Vec<ModelTensor<'_>>,
         residency: Residency,
-        layout: Layout,
+        options: ManifestOptions,
     ) -> Result<(), GpuError> {
         let packing = packing(&tensors[0])?;
-        // Rows that belong together: those of one matrix, of which experts have several in a tensor.
+        // A tensor of experts has several matrices, whose rows should stay together.
         let matrix_rows = tensors[0].shape.dims().get(1).copied().unwrap_or(1);
         let index = self.packed.len();
         let mut rows = 0;
@@ -380,19 +381,19 @@ impl Manifest {
             let (name, format) = (tensor.name.to_owned(), tensor.format);
             parts.push(Part { tensor: name, rows: tensor.shape.rows(), format });
         }
-        // A step's rows of a table are one shard: no rows belong together, and no step is that large.
+        // The rows of a table are independent of each other.
         let (rows, matrix_rows) = match residency {
             Residency::Gpu => (rows, matrix_rows),
-            Residency::Rows => (layout.most_rows.into(), 1),
-            Residency::Paged => (u64::from(layout.pages) * matrix_rows, matrix_rows),
+            Residency::Rows => (options.most_rows.into(), 1),
+            Residency::Paged => (u64::from(options.pages) * matrix_rows, matrix_rows),
         };
-        let shards = shards(&parts[0].tensor, &packing, rows, matrix_rows, layout.largest_shard)?;
+        let shards = shards(&parts[0].tensor, &packing, rows, matrix_rows, options.largest_shard)?;
         self.packed.push(Packed { parts, packing, residency, shards });
         Ok(())
     }
 }
 
-/// Splits rows where they are more than a binding holds: between matrices, if it holds one.
+/// Splits rows into shards of at most `limit` bytes: between matrices, if a matrix fits into a shard.
 fn shards(
     tensor: &str,
     packing: &Packing,
@@ -429,8 +430,8 @@ fn packing(tensor: &ModelTensor<'_>) -> Result<Packing, GpuError> {
 }
 
 /// The values that the host needs: single numbers, and divisors of rotary frequencies. All are requested at once, because
-/// each lies elsewhere in the file and a server takes a while to answer.
-async fn needed_now<'g>(
+/// they are scattered over the file and each request to a server costs a round trip.
+async fn host_values<'g>(
     model: &Model,
     graph: &'g Graph,
     numbers: Numbers,

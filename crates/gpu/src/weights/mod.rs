@@ -3,15 +3,15 @@
 mod manifest;
 pub mod pack;
 mod pages;
+mod read_ranges;
 mod residency;
 mod resident;
 mod row_tables;
 mod set;
 mod stacks;
-mod stretches;
 
 pub use manifest::Conversion;
-pub(crate) use manifest::{Layout, Manifest, Numbers, Packed, Shard};
+pub(crate) use manifest::{Manifest, ManifestOptions, Numbers, Packed, Shard};
 pub use residency::{Residency, UnknownResidency};
 pub(crate) use resident::{Resident, STAGING};
 pub(crate) use row_tables::RowTables;

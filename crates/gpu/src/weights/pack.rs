@@ -158,7 +158,7 @@ impl Packing {
         [0, a, a + b, a + b + c]
     }
 
-    /// How many rows a buffer of so many bytes has room for.
+    /// How many rows fit into a buffer of this many bytes.
     pub fn rows_within(&self, bytes: u64) -> u64 {
         // What a plane may need after its last row, if rows are not whole quads.
         let ragged = self.plane_words.iter().filter(|words| !words.is_multiple_of(QUAD)).count() as u64;

@@ -1,4 +1,4 @@
-//! Experts that come and go: those used lately have a page on the GPU, the others are read when they are needed.
+//! Paged experts: those used recently have a page on the GPU, the others are read on demand.
 
 use std::{
     cell::{Cell, RefCell},
@@ -16,12 +16,11 @@ use super::{
 };
 use crate::GpuError;
 
-/// The pages of one pool. All conversations share them: what one brings, another may use or throw out, as soon as the
-/// commands that read it are submitted.
+/// The pages of one pool, shared by all conversations. A page may be evicted once the commands that read it were submitted.
 pub(crate) struct Pages {
     pages: RefCell<Vec<Page>>,
     clock: Cell<u64>,
-    /// Conversations bring one after another: two that throw out each other's experts would never be done.
+    /// One conversation at a time: two that evict each other's experts would make no progress.
     turn: Mutex<()>,
 }
 
@@ -38,15 +37,14 @@ impl Pages {
         Self { pages, clock: Cell::new(0), turn: Mutex::new(()) }
     }
 
-    /// The page of an expert that is there.
+    /// The page of an expert, if it has one.
     pub(crate) fn page(&self, expert: u32) -> Option<u32> {
         let pages = self.pages.borrow();
         pages.iter().position(|page| page.expert == Some(expert)).map(|page| page as u32)
     }
 
-    /// Brings experts onto the GPU. They are there until somebody else brings others: whoever wants to use them does so
-    /// without waiting for anything.
-    pub(crate) async fn bring(
+    /// Uploads experts. Another call may evict them, so submit the commands that use them before awaiting anything.
+    pub(crate) async fn upload(
         &self,
         set: &GpuWeights,
         manifest: &Manifest,
@@ -61,14 +59,14 @@ impl Pages {
             for &packed in &pool.packed {
                 read.push((packed, read_expert(model, manifest, pool, packed, expert).await?));
             }
-            let page = self.make_room(wanted);
+            let page = self.evict(wanted);
             for (index, planes) in read {
                 let packed = &manifest.packed[index];
                 let rows = packed.parts[0].rows / u64::from(pool.experts);
                 write_rows(gpu, packed, &tensors[index].buffers, u64::from(page) * rows, &planes);
             }
             gpu.queue.submit([]);
-            // A page whose writing was refused holds nothing.
+            // If the write failed, the page stays empty.
             gpu.check()?;
             self.pages.borrow_mut()[page as usize].expert = Some(expert);
         }
@@ -82,14 +80,14 @@ impl Pages {
         Ok(())
     }
 
-    /// Empties the page that nobody has used for longest, of those that are not wanted.
-    fn make_room(&self, wanted: &BTreeSet<u32>) -> u32 {
+    /// Evicts the least recently used page, except those in `wanted`.
+    fn evict(&self, wanted: &BTreeSet<u32>) -> u32 {
         let mut pages = self.pages.borrow_mut();
-        let free = |page: &Page| page.expert.is_none_or(|expert| !wanted.contains(&expert));
-        let candidates = pages.iter().enumerate().filter(|(_, page)| free(page));
+        let unwanted = |page: &Page| page.expert.is_none_or(|expert| !wanted.contains(&expert));
+        let candidates = pages.iter().enumerate().filter(|(_, page)| unwanted(page));
         let (index, _) = candidates
             .min_by_key(|(_, page)| (page.expert.is_some(), page.used))
-            .expect("a step wants no more experts than there are pages");
+            .expect("a step needs no more experts than there are pages");
         pages[index].expert = None;
         index as u32
     }

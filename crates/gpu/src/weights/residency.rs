@@ -2,17 +2,17 @@
 
 use std::{fmt, str::FromStr};
 
-/// Where weights live, from the fastest way to the most frugal one.
+/// Where weights live, from the fastest to the most frugal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Residency {
     /// All of them on the GPU.
     #[default]
     Gpu,
-    /// Embedding tables stay in the file, and a step's tokens bring their rows with them. Saves gigabytes where a model
-    /// has a table for every layer; tokens have to be seen by the host before they are read.
+    /// Embedding tables stay in the file, and the rows of a step's tokens are uploaded before the step. Saves gigabytes if a
+    /// model has a table for every layer. The host must see each token before the GPU reads it.
     Rows,
-    /// That, and of a layer's experts only those used lately are on the GPU. Every step stops in each layer to hear which
-    /// experts it needs.
+    /// As `Rows`, and only the recently used experts of each layer are on the GPU. Every step pauses in each layer, so that the
+    /// host can upload the experts that it needs.
     Paged,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Residency {
     }
 }
 
-/// A name that no residency has.
+/// An unknown name of a residency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("residency `{0}` does not exist (expected gpu, rows or paged)")]
 pub struct UnknownResidency(String);

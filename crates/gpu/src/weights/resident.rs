@@ -1,4 +1,4 @@
-//! Weights that live on the GPU, read and packed piece by piece.
+//! The weights of one graph on the GPU: allocated, then read, packed and uploaded piece by piece.
 
 use std::{ops::Range, rc::Rc, thread};
 
@@ -9,20 +9,23 @@ use super::{
     manifest::{decode, find},
     pack::Packing,
     pages::Pages,
-    stretches::{Destination, Piece, Reader, STRETCH, stretches},
+    read_ranges::{Destination, Piece, Reader, read_ranges},
 };
-use crate::{Gpu, GpuError};
+use crate::{
+    Gpu, GpuError,
+    tuning::{PACKING_THREADS, READ_BYTES, ROOM_BYTES},
+};
 
-/// Bytes on their way to the GPU: those that are being written, and those that are being copied.
-pub(crate) const STAGING: u64 = 2 * STRETCH;
+/// Bytes in flight to the GPU: being written, and being copied.
+pub(crate) const STAGING: u64 = 2 * READ_BYTES;
 
 /// The weights of a manifest on the GPU.
 pub(crate) struct Resident {
     /// Each packed tensor, which other graphs may hold too.
     pub(crate) tensors: Vec<Rc<ResidentTensor>>,
-    /// Who has the pages of each pool of experts.
+    /// The pages of each pool of experts.
     pub(crate) pages: Vec<Pages>,
-    /// All vectors. They are small and kernels read them from one buffer, so every graph has a copy of its own.
+    /// All vectors. They are small, and kernels read them from one buffer, so every graph has a copy of its own.
     pub(crate) vectors: wgpu::Buffer,
 }
 
@@ -33,9 +36,8 @@ impl Drop for Resident {
 }
 
 impl Resident {
-    /// Reads, packs and uploads everything that stays on the GPU and no other graph has brought there, telling `progress` how
-    /// many bytes of how many are done. Weights beside which there are no `beside` bytes left are of no use, so they count as
-    /// too large.
+    /// Reads, packs and uploads the resident tensors that no other graph holds. Calls `progress` with bytes done and in total.
+    /// Fails with [`GpuError::OutOfMemory`] unless `beside` more bytes are free.
     pub(crate) async fn upload(
         set: &GpuWeights,
         manifest: &Manifest,
@@ -45,32 +47,32 @@ impl Resident {
         let (gpu, model) = (set.gpu(), &**set.source());
         let shared: Vec<_> = manifest.packed.iter().map(|packed| set.find(packed)).collect();
         let new: Vec<usize> = (0..shared.len()).filter(|&index| shared[index].is_none()).collect();
-        let staying = new.iter().map(|&index| &manifest.packed[index]);
-        let staying = staying.filter(|packed| packed.residency == Residency::Gpu);
-        let all: u64 = staying.map(Packed::bytes).sum();
+        let read_now = new.iter().map(|&index| &manifest.packed[index]);
+        let read_now = read_now.filter(|packed| packed.residency == Residency::Gpu);
+        let all: u64 = read_now.map(Packed::bytes).sum();
         let mut done = 0;
         progress(done, all);
         let resident = Self::allocate(gpu, manifest, shared).await?;
-        find_room(gpu, beside).await?;
-        let mut reader = Reader::new(model, stretches(pieces(model, manifest, &new)?));
-        while let Some((stretch, bytes)) = reader.next().await? {
-            for (piece, bytes) in stretch.pieces(&bytes) {
+        check_room(gpu, beside).await?;
+        let mut reader = Reader::new(model, read_ranges(pieces(model, manifest, &new)?));
+        while let Some((range, bytes)) = reader.next().await? {
+            for (piece, bytes) in range.pieces(&bytes) {
                 done += resident.write(gpu, manifest, piece, bytes)?;
             }
-            // Sends what was written on its way, so that it does not pile up in memory.
+            // Submits the writes so far, so that they do not accumulate in host memory.
             gpu.queue.submit([]);
             gpu.check()?;
             progress(done.min(all), all);
         }
         gpu.poll(wgpu::PollType::Poll)?;
         gpu.check()?;
-        // Vectors, and what fills shards up, are not counted one by one.
+        // Vectors and the padding of shards were not counted above.
         progress(all, all);
         new.iter().for_each(|&index| set.share(&resident.tensors[index]));
         Ok(resident)
     }
 
-    /// Packs what was read of a piece and writes it to where it belongs. Gives the bytes that this is of packed tensors.
+    /// Packs the bytes of a piece and uploads them. Gives the number of packed bytes; vectors count as none.
     fn write(
         &self,
         gpu: &Gpu,
@@ -95,8 +97,8 @@ impl Resident {
         }
     }
 
-    /// Sets all memory aside before the first byte is read, so that what does not fit costs no reading. What was set aside
-    /// before the memory ran out is given back.
+    /// Allocates all memory before the first byte is read, so that weights that do not fit are not read at all. If it fails,
+    /// everything is freed again.
     async fn allocate(
         gpu: &Gpu,
         manifest: &Manifest,
@@ -129,15 +131,13 @@ impl Resident {
     }
 }
 
-/// Whether there are so many bytes left: takes them and gives them back.
-async fn find_room(gpu: &Gpu, bytes: u64) -> Result<(), GpuError> {
-    /// No larger than what conversations ask for at once: some GPUs have room for that where they have none for more.
-    const PIECE: u64 = 64 << 20;
+/// Checks that this much memory is free: allocates it and frees it again.
+async fn check_room(gpu: &Gpu, bytes: u64) -> Result<(), GpuError> {
     let what = "the first conversation";
     let mut left = bytes;
     let (mut room, mut unknown, mut found) = (Vec::new(), Vec::new(), Ok(()));
     while left > 0 && found.is_ok() {
-        let piece = left.min(PIECE);
+        let piece = left.min(ROOM_BYTES);
         let (buffer, outcome) = gpu.allocate(what, bytes, || gpu.storage(what, piece));
         room.push(buffer.expect("WebGPU guarantees larger bindings"));
         found = outcome.now().map(|outcome| unknown.extend(outcome));
@@ -151,7 +151,7 @@ async fn find_room(gpu: &Gpu, bytes: u64) -> Result<(), GpuError> {
     found
 }
 
-/// Everything that is read before the first step: vectors, and those packed tensors that are `new`.
+/// Everything that is read before the first step: vectors, and the resident tensors among `new`.
 fn pieces<'m>(model: &'m Model, manifest: &Manifest, new: &[usize]) -> Result<Vec<Piece<'m>>, GpuError> {
     let mut pieces = Vec::new();
     for (name, at) in manifest.vectors() {
@@ -193,7 +193,7 @@ pub(super) fn packed_rows(
     Ok(planes)
 }
 
-/// Writes rows to where they belong in a packed tensor, the first of them at row `at`.
+/// Uploads rows to the shards of a packed tensor, the first row to row `at`.
 pub(super) fn write_rows(gpu: &Gpu, packed: &Packed, buffers: &[wgpu::Buffer], at: u64, planes: &PlaneWords) {
     let all_words = packed.packing.plane_words.map(u64::from);
     // Every format has words in plane 0.
@@ -211,7 +211,7 @@ pub(super) fn write_rows(gpu: &Gpu, packed: &Packed, buffers: &[wgpu::Buffer], a
     }
 }
 
-/// Packs rows on as many threads as there are cores: at the speed of one, packing would take longer than reading.
+/// Packs rows on several threads, one per core: with one thread, packing would take longer than reading.
 fn pack(
     tensor: &ModelTensor<'_>,
     packing: &Packing,
@@ -221,7 +221,7 @@ fn pack(
 ) -> Result<(), GpuError> {
     let threads =
         if cfg!(target_family = "wasm") { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
-    let share = rows.div_ceil(threads.min(16)).max(1);
+    let share = rows.div_ceil(threads.min(PACKING_THREADS)).max(1);
     let row_bytes = blocks.len() / rows;
     let words = packing.plane_words.map(|words| words as usize);
     let [quants, scales, extra] = planes;
@@ -265,7 +265,7 @@ fn pack_share(
         packing.pack_rows(blocks, planes);
         return Ok(());
     }
-    // Blocks of a format without a kernel, in the format that stands in for it.
+    // The format has no kernel: convert the blocks to the one that replaces it.
     let values = decode(tensor, blocks, rows * packing.width as usize)?;
     let mut converted = vec![0; rows * packing.bytes_per_row()];
     let failed = |source| GpuError::Format { tensor: tensor.name.to_owned(), source };
@@ -277,7 +277,7 @@ fn pack_share(
     Ok(())
 }
 
-/// Makes the scale NaN of each block of Q8_0 that stands for an infinity or NaN. The format has neither, and encoding
+/// Sets the scale of each block of Q8_0 to NaN if its values include an infinity or NaN. Q8_0 has neither, and encoding
 /// replaces them with ordinary numbers, which would hide that the weights are damaged.
 fn keep_not_finite(values: &[f32], blocks: &mut [u8]) {
     const NAN: [u8; 2] = 0x7e00u16.to_le_bytes();

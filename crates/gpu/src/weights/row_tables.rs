@@ -1,4 +1,4 @@
-//! Tables that stay in the file: there is room for the rows that a step's tokens name, which are numbered anew.
+//! Embedding tables that stay in the file. A buffer holds the rows of a step's tokens.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -10,19 +10,18 @@ use super::{
     manifest::find,
     resident::{packed_rows, write_rows},
 };
-use crate::{Gpu, GpuError, rows::MOST_SLOTS};
+use crate::{Gpu, GpuError, rows::MOST_SLOTS, tuning::TABLE_READS};
 
-/// Reads that are under way at once: over a network each takes long, and a prompt needs hundreds.
-const READS_AT_ONCE: usize = 16;
-
-/// The rows of a step.
+/// The rows of one step, of all tables that stay in the file.
 pub(crate) struct RowTables {
+    /// The index of each packed tensor, and the buffer of its rows.
     tables: Vec<(usize, wgpu::Buffer)>,
-    /// Which row belongs to each token of a step: the first to the first, and so on.
+    /// For each token of a step, its row in these buffers: the first row is the first token's, and so on. Kernels read this in
+    /// place of the tokens.
     numbers: wgpu::Buffer,
 }
 
-/// See [`CachePool`](crate::pool::CachePool)'s.
+/// Browsers free buffers late, so large ones are destroyed here.
 impl Drop for RowTables {
     fn drop(&mut self) {
         self.tables.iter().for_each(|(_, buffer)| buffer.destroy());
@@ -30,7 +29,7 @@ impl Drop for RowTables {
 }
 
 impl RowTables {
-    /// Room for the rows of steps of up to `most_rows` tokens; nothing, if no table stays in the file.
+    /// Buffers for steps of up to `most_rows` tokens; none if no table stays in the file.
     pub(crate) fn new(gpu: &Gpu, manifest: &Manifest, most_rows: u32) -> Result<Option<Self>, GpuError> {
         let mut tables = Vec::new();
         for (index, packed) in manifest.resident(Residency::Rows) {
@@ -39,7 +38,7 @@ impl RowTables {
         if tables.is_empty() {
             return Ok(None);
         }
-        // Where the row table says that the tokens are which the host wrote.
+        // At the indices that the row table gives to tokens written by the host.
         let numbers = gpu.storage("row numbers", 4 * u64::from(MOST_SLOTS + most_rows))?;
         let words: Vec<u32> = (0..most_rows).collect();
         gpu.queue.write_buffer(&numbers, 4 * u64::from(MOST_SLOTS), bytemuck::cast_slice(&words));
@@ -52,12 +51,12 @@ impl RowTables {
         &found.expect("every table that stays in the file has room for rows").1
     }
 
-    /// What takes the place of the step's tokens.
+    /// The row of each token, which kernels read in place of the tokens.
     pub(crate) fn numbers(&self) -> &wgpu::Buffer {
         &self.numbers
     }
 
-    /// Brings the rows that `ids` name.
+    /// Reads, packs and uploads the rows of these tokens.
     pub(crate) async fn fill(
         &self,
         gpu: &Gpu,
@@ -76,7 +75,7 @@ impl RowTables {
     }
 }
 
-/// The blocks of the rows that `ids` name, one after another. Each row is read once, neighbours together.
+/// The blocks of the rows of these tokens, in order. Each row is read once, and adjacent rows with one request.
 async fn blocks(model: &Model, tensor: &ModelTensor<'_>, ids: &[u32]) -> Result<Vec<u8>, GpuError> {
     let mut rows: Vec<u64> = ids.iter().map(|&id| id.into()).collect();
     rows.sort_unstable();
@@ -84,7 +83,7 @@ async fn blocks(model: &Model, tensor: &ModelTensor<'_>, ids: &[u32]) -> Result<
     let runs: Vec<Range<u64>> =
         rows.chunk_by(|a, b| a + 1 == *b).map(|run| run[0]..run[run.len() - 1] + 1).collect();
     let reads = runs.iter().map(|run| model.read(tensor.rows_range(run.clone())));
-    let bytes: Vec<Vec<u8>> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+    let bytes: Vec<Vec<u8>> = stream::iter(reads).buffered(TABLE_READS).try_collect().await?;
     let row_bytes = tensor.row_bytes() as usize;
     let mut found: HashMap<u64, &[u8]> = HashMap::new();
     for (run, bytes) in runs.iter().zip(&bytes) {

@@ -1,10 +1,10 @@
-//! How a graph uses weights: which are multiplied with, and which with the same input.
+//! Which weights are matrices of products, and which share an input.
 
 use std::collections::HashSet;
 
 use rullama_graph::{Graph, Node, Op, Value, Weight};
 
-/// Tensors that something is multiplied with.
+/// Tensors that are matrices of products.
 pub(super) fn multiplied(graph: &Graph) -> HashSet<&str> {
     let weights = graph.nodes().iter().filter_map(|node| match node.op {
         Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } => Some(weight),
@@ -15,7 +15,7 @@ pub(super) fn multiplied(graph: &Graph) -> HashSet<&str> {
 
 /// Weights that have the same input: queries, keys and values; gate and up.
 pub(super) fn stacks(graph: &Graph) -> Vec<Vec<Weight>> {
-    // The last row of a value is the value itself, as far as weights are concerned.
+    // Products of all rows and of the last row may share a stack.
     let source = |value: Value| match graph.value(value).op {
         Op::LastRow { x } => x,
         _ => value,
@@ -24,6 +24,7 @@ pub(super) fn stacks(graph: &Graph) -> Vec<Vec<Weight>> {
     for Node { op, .. } in graph.nodes() {
         let Op::Linear { x, weight, .. } = *op else { continue };
         let x = source(x);
+        // Products of one input follow each other closely in a graph, so only the last four stacks are searched.
         match stacks.iter_mut().rev().take(4).find(|(input, _)| *input == x) {
             Some((_, stack)) if !stack.contains(&weight) => stack.push(weight),
             Some(_) => {}

@@ -343,13 +343,13 @@ fn words(lab: &Lab<'_>, buffer: &wgpu::Buffer) -> Vec<u32> {
 fn check_row(
     (lab, subgroup): (&Lab<'_>, Option<u32>),
     case: &Case,
-    owns: bool,
+    stores_kv: bool,
     tune: impl Fn(&mut RowAttention),
 ) {
-    let mut attention = RowAttention::new(case.shape(), case.layout, owns, subgroup);
+    let mut attention = RowAttention::new(case.shape(), case.layout, stores_kv, subgroup);
     tune(&mut attention);
     let position = case.position + case.rows - 1;
-    let given = given(case, position + u32::from(!owns));
+    let given = given(case, position + u32::from(!stores_kv));
     let (keys, values) = (lab.words(&given.keys), lab.words(&given.values));
     let (x, vectors, turns) = (lab.floats(&given.raw), lab.floats(&given.vectors), lab.floats(&given.turns));
     let [sums, peaks] = attention.scratch_bytes().map(|bytes| lab.zeros(bytes));
@@ -375,7 +375,7 @@ fn check_row(
         ("q", &x),
         ("v", &x),
         ("vectors", &vectors),
-        ("turns", &turns),
+        ("angles", &turns),
         ("keys", &keys),
         ("values", &values),
         ("sums", &sums),
@@ -389,7 +389,7 @@ fn check_row(
     lab.run(&[attend, merge], &case.step());
     let found = pollster::block_on(lab.read(&y)).unwrap();
     let (keys, values) = (words(lab, &keys), words(lab, &values));
-    if owns {
+    if stores_kv {
         check_stored(case, &given, &keys, &values);
     } else {
         assert!(keys == given.keys && values == given.values, "{case:?}: a borrowed cache is written to");
@@ -420,7 +420,7 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
     let query = lab.prepare(
         &query_heads(width),
         &[params.into()],
-        &[("q", &x), ("vectors", &vectors), ("turns", &turns), ("y", &queries)],
+        &[("q", &x), ("vectors", &vectors), ("angles", &turns), ("y", &queries)],
         query_heads_grid(case.heads, rows),
     );
     let params = CacheHeadsParams {
@@ -440,7 +440,7 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
             ("k", &x),
             ("v", &x),
             ("vectors", &vectors),
-            ("turns", &turns),
+            ("angles", &turns),
             ("keys", &keys),
             ("values", &values),
         ],
@@ -476,8 +476,8 @@ fn kernels_are_valid() {
             validate(&attend_tile(layout, head_width));
             for subgroup in [None, Some(8), Some(16), Some(32), Some(64), Some(128)] {
                 let shape = AttendShape { heads: 12, kv_heads: 1, head_width, mask: Mask::GLOBAL };
-                for owns in [true, false] {
-                    let attention = RowAttention::new(shape, layout, owns, subgroup);
+                for stores_kv in [true, false] {
+                    let attention = RowAttention::new(shape, layout, stores_kv, subgroup);
                     validate(&attention.attend());
                     validate(&attention.merge());
                 }
@@ -665,7 +665,7 @@ fn a_norm_without_a_weight() {
     let kernel = lab.prepare(
         &query_heads(64),
         &[params.into()],
-        &[("q", &q), ("vectors", &turns), ("turns", &turns), ("y", &y)],
+        &[("q", &q), ("vectors", &turns), ("angles", &turns), ("y", &y)],
         query_heads_grid(1, 1),
     );
     lab.run(&[kernel], &Step::new(1, 0));

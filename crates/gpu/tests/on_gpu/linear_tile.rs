@@ -359,7 +359,7 @@ impl Case {
                     pair: pair as u32,
                     x_at: self.x_at as u32,
                     x_stride: x_stride as u32,
-                    x_slot: 0,
+                    expert_stride: 0,
                     y_at: self.y_at as u32,
                     y_stride: y_stride as u32,
                     routing_width: 0,

@@ -1,4 +1,4 @@
-// attend_row: from the raw products of a row to its attention sums, in one dispatch: norms and turns a query head and,
+// attend_row: from the raw products of a row to its attention sums, in one dispatch: normalises and rotates a query head and,
 // where the layer owns its cache, the new key and value, stores these, and attends. Rows need not be of one conversation.
 //
 // Work split   one workgroup answers one head (x) of one row (z) over one share of the keys that it sees (y), from the newest
@@ -7,7 +7,7 @@
 //              has PIECES eights of columns, of the query, of each key and of each value. Eight eights of keys and as many
 //              of values are asked for before they are needed, the first of them while the heads are normed.
 // Reads        q with the key, v (raw, from q_at, k_at and v_at on, rows q_stride floats apart, multiples of four), vectors (weights of norms),
-//              turns [step rows, HEAD_WIDTH / 2] as (cos, sin), keys, values [slots, capacity, kv_heads] of heads
+//              angles [step rows, HEAD_WIDTH / 2] as (cos, sin), keys, values [slots, capacity, kv_heads] of heads
 // Writes       sums [rows, MOST_SPLITS, heads · HEAD_WIDTH], not divided; peaks [rows, MOST_SPLITS, heads] as (largest
 //              score, total);
 //              a row of keys and values, at its position modulo the capacity
@@ -36,7 +36,7 @@ struct Params {
 @group(1) @binding(0) var<uniform> params: Params;
 @group(1) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(1) @binding(2) var<storage, read> vectors: array<f32>;
-@group(1) @binding(3) var<storage, read> turns: array<vec4<f32>>;
+@group(1) @binding(3) var<storage, read> angles: array<vec4<f32>>;
 @group(1) @binding(4) var<storage, read_write> sums: array<vec4<f32>>;
 @group(1) @binding(5) var<storage, read_write> peaks: array<vec2<f32>>;
 
@@ -55,8 +55,8 @@ const_assert SLICES % 4u == 0u;
 const_assert 2u * TEAM >= QUADS;
 const_assert TEAM * (1u + OWN_ROWS) <= LANES;
 
-// The query head, then the new key and value, all turned but not scaled yet.
-var<workgroup> turned: array<vec4<f32>, QUADS * (1u + OWN_ROWS)>;
+// The query head, then the new key and value, all rotated but not scaled yet.
+var<workgroup> rotated: array<vec4<f32>, QUADS * (1u + OWN_ROWS)>;
 // In the end a piece of all slices' sums, first the low halves of eights.
 var<workgroup> pool: array<vec4<f32>, 2u * LANES>;
 var<workgroup> squares: array<f32, LANES / FOLD>;
@@ -136,7 +136,7 @@ fn head_scale(team: u32) -> f32 {
 fn query(piece: u32, part: u32, scale: f32) -> mat2x4<f32> {
     let eighth = eighth_of(piece, part);
     let inside = select(0.0, scale, piece * PARTS + part < EIGHTHS);
-    return mat2x4<f32>(inside * turned[2u * eighth], inside * turned[2u * eighth + 1u]);
+    return mat2x4<f32>(inside * rotated[2u * eighth], inside * rotated[2u * eighth + 1u]);
 }
 
 fn product(query: mat2x4<f32>, key: Eight) -> f32 { return dot(query[0], low4(key)) + dot(query[1], high4(key)); }
@@ -189,7 +189,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     // The last share has the new row.
     let here = OWN_ROWS > 0u && split == splits - 1u;
 
-    // To norm and turn: a team has the query head, the next ones the new key and value.
+    // To normalise and rotate: a team has the query head, the next ones the new key and value.
     let team = lane / TEAM;
     let quad = lane % TEAM;
     let has_quad = quad < QUADS / 2u && (team == 0u || (here && team <= OWN_ROWS));
@@ -207,7 +207,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             low = own_input(team - 1u, kv_head, quad);
             high = own_input(team - 1u, kv_head, quad + QUADS / 2u);
         }
-        // Values have neither weights nor turns.
+        // Values have neither weights nor rotation.
         if team < 2u {
             let weight = select(params.k_weight, params.q_weight, team == 0u);
             low_weight = weight4(weight, quad);
@@ -234,8 +234,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     if has_quad {
         let x = low * low_weight;
         let y = high * high_weight;
-        turned[team * QUADS + quad] = x * turn[0] - y * turn[1];
-        turned[team * QUADS + quad + QUADS / 2u] = x * turn[1] + y * turn[0];
+        rotated[team * QUADS + quad] = x * turn[0] - y * turn[1];
+        rotated[team * QUADS + quad + QUADS / 2u] = x * turn[1] + y * turn[0];
     }
     workgroupBarrier();
 

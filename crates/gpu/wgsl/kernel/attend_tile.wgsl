@@ -5,7 +5,7 @@
 //              at a time, and a lane scores four pairs (a bunch) with two keys. Values: a lane has eight columns of one
 //              bunch or two, and reads each value from the cache, since neighbours read the same. Tiles that no row
 //              sees are not visited; the workgroups with most to see start first.
-// Reads        q [rows, heads · HEAD_WIDTH], normed and turned; keys, values [slots, capacity, kv_heads] of heads
+// Reads        q [rows, heads · HEAD_WIDTH], normalised and rotated; keys, values [slots, capacity, kv_heads] of heads
 // Writes       y, as q
 // Slots        cache: Eight, key8, value8, low4, high4; seen: first_seen, end_seen, first_cache_row
 // Constants    HEAD_WIDTH, HEAD_VECTORS (of a head in the cache)

@@ -1,8 +1,8 @@
-// cache_heads: norms and turns the keys and norms the values of a step's rows, and stores both.
+// cache_heads: normalises and rotates the keys and normalises the values of a step's rows, and stores both.
 //
 // Work split   one workgroup has one kv head (x) of one row (y), a team for its key and one for its value.
 // Reads        k, v (raw, from k_at and v_at on, rows k_stride and v_stride floats apart, all multiples of four),
-//              vectors (weights of norms), turns [step rows, HEAD_WIDTH / 2] as (cos, sin)
+//              vectors (weights of norms), angles [step rows, HEAD_WIDTH / 2] as (cos, sin)
 // Writes       keys, values [slots, capacity, kv_heads] of heads, each row at its position modulo the capacity
 // Slots        cache: Eight (of reading), prepare, packed     team
 // Constants    LANES, TEAM (half of LANES), HEAD_WIDTH, HEAD_VECTORS (of a head in the cache)
@@ -21,7 +21,7 @@ struct Params {
 @group(1) @binding(0) var<uniform> params: Params;
 @group(1) @binding(1) var<storage, read> k: array<vec4<f32>>;
 @group(1) @binding(2) var<storage, read> vectors: array<f32>;
-@group(1) @binding(3) var<storage, read> turns: array<vec4<f32>>;
+@group(1) @binding(3) var<storage, read> angles: array<vec4<f32>>;
 @group(1) @binding(4) var<storage, read> v: array<vec4<f32>>;
 @group(1) @binding(6) var<storage, read_write> keys: array<vec4<u32>>;
 @group(1) @binding(7) var<storage, read_write> values: array<vec4<u32>>;

@@ -16,7 +16,7 @@ struct Params {
     shard_first: u32,    // first row of the tensor that this buffer holds
     shard_rows: u32,     // how many it holds
     x_width: u32,        // values in a row of x
-    x_slot: u32,         // how far one expert's input is from the next: zero where they share it
+    expert_stride: u32,  // how far one expert's input is from the next: zero where they share it
     y_width: u32,        // values in a row of y
     routing_width: u32,
     factor: f32,
@@ -46,7 +46,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     let part = lane % PARTS;
     let row = workgroup.y;
     let slot = workgroup.z;
-    let x_at = row * params.x_width + slot * params.x_slot;
+    let x_at = row * params.x_width + slot * params.expert_stride;
     let tensor_row = matrix(row, slot) * params.matrix_rows + params.first_row + output;
     // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
     let weight_row = tensor_row - params.shard_first;

@@ -1,8 +1,8 @@
-// query_heads: norms and turns the query heads of a step's rows.
+// query_heads: normalises and rotates the query heads of a step's rows.
 //
 // Work split   one workgroup has LANES / TEAM heads (x) of one row (y), a team to each.
 // Reads        q (raw, from q_at on, rows q_stride floats apart, both multiples of four), vectors (weights of norms),
-//              turns [step rows, HEAD_WIDTH / 2] as (cos, sin)
+//              angles [step rows, HEAD_WIDTH / 2] as (cos, sin)
 // Writes       y [rows, heads · HEAD_WIDTH]
 // Slots        team
 // Constants    LANES, TEAM, HEAD_WIDTH
@@ -19,7 +19,7 @@ struct Params {
 @group(1) @binding(0) var<uniform> params: Params;
 @group(1) @binding(1) var<storage, read> q: array<vec4<f32>>;
 @group(1) @binding(2) var<storage, read> vectors: array<f32>;
-@group(1) @binding(3) var<storage, read> turns: array<vec4<f32>>;
+@group(1) @binding(3) var<storage, read> angles: array<vec4<f32>>;
 @group(1) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 
 @compute @workgroup_size(LANES)

@@ -1,5 +1,5 @@
 // own: the layer makes keys and values of its own, so the row that attends is not in the cache yet. Whoever has it among
-// its keys norms and turns it, and one workgroup of each kv head stores it. Nobody reads it from the cache here.
+// its keys normalises and rotates it, and one workgroup of each kv head stores it. Nobody reads it from the cache here.
 //
 // Slots        cache: prepare, packed, fresh8
 
@@ -17,7 +17,7 @@ fn own_input(row: u32, kv_head: u32, quad: u32) -> vec4<f32> {
     return v[params.v_at / 4u + kv_head * QUADS + quad];
 }
 
-fn fresh(row: u32, quad: u32) -> vec4<f32> { return head_scale(row + 1u) * turned[(row + 1u) * QUADS + quad]; }
+fn fresh(row: u32, quad: u32) -> vec4<f32> { return head_scale(row + 1u) * rotated[(row + 1u) * QUADS + quad]; }
 
 // Rounds the new row as the cache rounds, and stores it. Every lane must come here.
 fn store_own(stores: bool, head_at: u32, lane: u32) {

@@ -28,7 +28,7 @@ fn prepare_rows(tile: u32, lane: u32) {
         // A place that holds no pair is computed with the first row and not written.
         let row = select(pair / used, 0u, pair == NONE);
         let slot = select(pair % used, 0u, pair == NONE);
-        let x_at = params.x_at + row * params.x_stride + slot * params.x_slot;
+        let x_at = params.x_at + row * params.x_stride + slot * params.expert_stride;
         let y_at = params.y_at + row * params.y_stride + slot * params.outputs;
         starts[i] = vec2<u32>(x_at, select(y_at, NONE, pair == NONE));
     }

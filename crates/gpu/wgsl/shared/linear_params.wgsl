@@ -12,7 +12,7 @@ struct Params {
     pair: u32,                 // rows from a gate to its up, where these are computed together
     x_at: u32,                 // first float of x
     x_stride: u32,             // floats from a row of x to the next
-    x_slot: u32,               // floats from one expert's input to the next: zero where they share it
+    expert_stride: u32,        // floats from one expert's input to the next: zero where they share it
     y_at: u32,
     y_stride: u32,
     routing_width: u32,

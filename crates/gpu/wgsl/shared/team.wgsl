@@ -1,5 +1,5 @@
-// team: TEAM lanes norm and turn one head together. A lane has quads of four columns of the head's first half, and those
-// half a head further on, with which they turn.
+// team: TEAM lanes normalise and rotate one head together. A lane has quads of four columns of the head's first half, and those
+// half a head further on, with which they rotate.
 //
 // Slots        turn: QUADS
 // Constants    LANES, TEAM, HEAD_WIDTH

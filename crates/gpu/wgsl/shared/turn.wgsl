@@ -1,4 +1,4 @@
-// turn: the weights of a head's norm, and its turns. A quad is four columns of a head's first half, which turn with those
+// turn: the weights of a head's norm, and its rotation. A quad is four columns of a head's first half, which rotate with those
 // half a head further on.
 //
 // Constants    HEAD_WIDTH
@@ -15,10 +15,10 @@ fn weight4(at: u32, quad: u32) -> vec4<f32> {
     return vec4<f32>(vectors[first], vectors[first + 1u], vectors[first + 2u], vectors[first + 3u]);
 }
 
-// Cosines of the turns of four columns of a row of the step, then their sines.
+// Cosines of the angles of four columns of a row of the step, then their sines.
 fn turn4(row: u32, quad: u32) -> mat2x4<f32> {
     let at = row * QUADS + 2u * quad;
-    let first = turns[at];
-    let second = turns[at + 1u];
+    let first = angles[at];
+    let second = angles[at + 1u];
     return mat2x4<f32>(vec4<f32>(first.xz, second.xz), vec4<f32>(first.yw, second.yw));
 }

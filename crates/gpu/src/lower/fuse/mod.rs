@@ -1,15 +1,14 @@
-//! From operations to stages: a short list of patterns that one kernel computes at once.
+//! Fusion: finds groups of operations that one kernel can compute and makes a stage of each.
 //!
 //! | pattern | becomes |
 //! |---|---|
 //! | several products of one input | one product of stacked weights |
-//! | `gelu(gate) · up`, a soft cap | the end of the product before it |
-//! | `(base + norm(branch)) · scale`, then a norm | for one row: the beginning of the product after it; for many: one stage |
+//! | `gelu(gate) · up` or a soft cap, after a product | the epilogue of that product |
+//! | `(base + norm(branch)) · scale`, then a norm | one row: the prologue of the next product; several rows: one stage |
 //! | norm, rotation and storing of heads, then attention | one stage |
-//! | the embeddings of all layers | one stage |
+//! | the per-layer embeddings | one stage |
 //!
-//! Whatever fits no pattern stays as it is. Every stage computes what its operations would, so a plan without any fusion
-//! is the proof of one with all of them.
+//! Any other operation is a stage of its own. Tests check that a fused plan gives the results of an unfused one.
 
 mod patterns;
 mod products;
@@ -21,15 +20,15 @@ use rullama_graph::{Graph, Node, Op, Value, Weight};
 use super::{
     LoweringTarget, StepShape,
     consumers::Consumers,
-    select::widest_made,
+    select::widest_prologue,
     stage::{Attention, Epilogue, Norm, PerLayer, Stage, Sum},
 };
 use crate::weights::Manifest;
 
-/// The fast products read weights in chunks of this many values.
+/// Weight values that the fused product kernels read at once.
 const CHUNK: u32 = 32;
 
-/// The stages of a graph in steps of one shape.
+/// Divides a graph into stages, for steps of one shape.
 pub(crate) fn fuse(target: LoweringTarget<'_>, shape: StepShape) -> Vec<Stage> {
     let graph = target.graph;
     let mut fuser = Fuser::new(target, shape);
@@ -37,17 +36,17 @@ pub(crate) fn fuse(target: LoweringTarget<'_>, shape: StepShape) -> Vec<Stage> {
     fuser.find_attention(target.cache_format);
     fuser.find_epilogues();
     for index in 0..graph.nodes().len() {
-        if !fuser.absorbed[index] {
+        if !fuser.covered[index] {
             fuser.node(index);
         }
     }
     for (_, output) in graph.outputs() {
-        fuser.force(*output);
+        fuser.materialise(*output);
     }
     fuser.stages
 }
 
-/// A norm that its readers compute for themselves.
+/// A norm that is not computed yet: its consumers compute it in their prologues.
 #[derive(Debug, Clone, Copy)]
 struct DeferredNorm {
     of: Value,
@@ -55,90 +54,103 @@ struct DeferredNorm {
     factor: f32,
 }
 
+/// The stages so far, and what is known about operations that are not yet in one.
 struct Fuser<'a> {
     target: LoweringTarget<'a>,
     graph: &'a Graph,
     manifest: &'a Manifest,
     shape: StepShape,
-    /// The widest value that a product can make on the way.
-    widest_made: u32,
-    /// See [`Consumers`].
-    source: Vec<Value>,
-    consumers: Vec<Vec<usize>>,
-    /// Operations that a stage covers which another one stands for.
-    absorbed: Vec<bool>,
-    /// Stages that stand at the operation which ends their pattern.
+    /// The maximum width of an input that a prologue can compute.
+    widest_prologue: u32,
+    /// Which operations read each value.
+    uses: Consumers,
+    /// Operations that are part of another operation's stage.
+    covered: Vec<bool>,
+    patterns: Patterns,
+    deferred: Deferred,
+    stages: Vec<Stage>,
+}
+
+/// Stages found in advance, by the index of the last operation of their pattern.
+#[derive(Default)]
+struct Patterns {
     attention: HashMap<usize, Attention>,
-    /// Products that only attention reads.
+    /// Products of queries, keys and values that only fused attention reads.
     raw_heads: HashSet<Value>,
     per_layer: HashMap<usize, PerLayer>,
+    /// Epilogues, each with the index of its product.
     epilogues: HashMap<usize, (usize, Epilogue)>,
-    /// Sums and norms that nothing has computed yet.
+}
+
+/// Residual sums and norms that are deferred to their consumers.
+#[derive(Default)]
+struct Deferred {
     sums: HashMap<Value, Sum>,
     norms: HashMap<Value, DeferredNorm>,
-    stages: Vec<Stage>,
 }
 
 impl<'a> Fuser<'a> {
     fn new(target: LoweringTarget<'a>, shape: StepShape) -> Self {
         let LoweringTarget { graph, manifest, workgroup_memory, subgroup, .. } = target;
-        let widest_made = widest_made(workgroup_memory, subgroup);
-        let Consumers { source, consumers } = Consumers::new(graph, shape.decodes);
-        let absorbed =
+        let widest_prologue = widest_prologue(workgroup_memory, subgroup);
+        let uses = Consumers::new(graph, shape.decodes);
+        let covered =
             graph.nodes().iter().map(|node| shape.decodes && matches!(node.op, Op::LastRow { .. })).collect();
         Self {
             target,
             graph,
             manifest,
             shape,
-            widest_made,
-            source,
-            consumers,
-            absorbed,
-            attention: HashMap::new(),
-            raw_heads: HashSet::new(),
-            per_layer: HashMap::new(),
-            epilogues: HashMap::new(),
-            sums: HashMap::new(),
-            norms: HashMap::new(),
+            widest_prologue,
+            uses,
+            covered,
+            patterns: Patterns::default(),
+            deferred: Deferred::default(),
             stages: Vec::new(),
         }
     }
 
+    /// See [`Consumers::source`].
     fn source(&self, value: Value) -> Value {
-        self.source[value.index()]
+        self.uses.source[value.index()]
     }
 
-    /// The operation that makes a value.
-    fn maker(&self, value: Value) -> &'a Node {
+    /// The operation that produces a value.
+    fn producer(&self, value: Value) -> &'a Node {
         self.graph.value(self.source(value))
     }
 
-    /// Whether one operation alone reads a value.
-    fn single(&self, value: Value) -> bool {
-        self.consumers[self.source(value).index()].len() == 1
+    /// True if exactly one operation reads a value.
+    fn has_one_consumer(&self, value: Value) -> bool {
+        self.consumers(self.source(value)).len() == 1
     }
 
-    fn absorb(&mut self, values: &[Value]) {
+    /// See [`Consumers::consumers`].
+    fn consumers(&self, value: Value) -> &[usize] {
+        &self.uses.consumers[value.index()]
+    }
+
+    /// Marks the operations that produce these values as part of another stage.
+    fn cover(&mut self, values: &[Value]) {
         for &value in values {
             let index = self.source(value).index();
-            self.absorbed[index] = true;
+            self.covered[index] = true;
         }
     }
 
-    /// Whether a product can make this value on the way: one row, and not too wide.
-    fn can_be_made(&self, node: &Node) -> bool {
-        self.target.count(self.shape, node.shape.rows) == 1 && node.shape.width <= self.widest_made
+    /// True if a prologue can compute this value: the step has one row of it, and it fits into workgroup memory.
+    fn fits_prologue(&self, node: &Node) -> bool {
+        self.target.count(self.shape, node.shape.rows) == 1 && node.shape.width <= self.widest_prologue
     }
 
-    /// Whether the fast products can read a weight.
-    fn is_fast(&self, weight: Weight) -> bool {
+    /// True if the fused product kernels support this weight.
+    fn has_fused_kernel(&self, weight: Weight) -> bool {
         self.graph.weight(weight).width.is_multiple_of(CHUNK)
     }
 
-    /// The operation's weight as that of a norm over the whole width.
+    /// If this value is a norm over the whole row: its input, weight and eps.
     fn whole_norm(&self, value: Value) -> Option<(Value, Norm)> {
-        match *self.maker(value) {
+        match *self.producer(value) {
             Node { op: Op::RmsNorm { x, weight: Some(weight), group, eps }, shape, .. }
                 if group == shape.width && group.is_multiple_of(4) =>
             {
@@ -148,57 +160,60 @@ impl<'a> Fuser<'a> {
         }
     }
 
+    /// Emits the stage of an operation, unless its consumers will compute it.
     fn node(&mut self, index: usize) {
         let value = self.graph.produced(index);
         let node = &self.graph.nodes()[index];
-        if let Some(attention) = self.attention.remove(&index) {
+        if let Some(attention) = self.patterns.attention.remove(&index) {
             self.stages.push(Stage::Attention(attention));
             return;
         }
-        if let Some(per_layer) = self.per_layer.remove(&index) {
+        if let Some(per_layer) = self.patterns.per_layer.remove(&index) {
             self.stages.push(Stage::PerLayer(per_layer));
             return;
         }
-        if let Some((product, epilogue)) = self.epilogues.remove(&index) {
+        if let Some((product, epilogue)) = self.patterns.epilogues.remove(&index) {
             self.product(product, value, epilogue);
             return;
         }
         match node.op {
-            Op::Linear { x, weight, .. } if self.is_fast(weight) => self.siblings(x, node.shape.rows),
-            Op::ExpertLinear { weight, .. } if self.is_fast(weight) => {
+            Op::Linear { x, weight, .. } if self.has_fused_kernel(weight) => {
+                self.stack_products(x, node.shape.rows)
+            }
+            Op::ExpertLinear { weight, .. } if self.has_fused_kernel(weight) => {
                 self.product(index, value, Epilogue::Store);
             }
             Op::RmsNorm { x, .. } => match self.whole_norm(value) {
-                Some((of, norm)) if self.can_be_made(node) && self.is_for_products(value) => {
-                    self.norms.insert(value, DeferredNorm { of, norm, factor: 1.0 });
+                Some((of, norm)) if self.fits_prologue(node) && self.only_products_read(value) => {
+                    self.deferred.norms.insert(value, DeferredNorm { of, norm, factor: 1.0 });
                 }
-                // The branch of a sum: whoever computes the sum norms it.
+                // The branch of a residual sum: the stage that computes the sum also computes this norm.
                 Some(_) if self.is_branch(value) => {}
-                Some((of, norm)) if self.sums.contains_key(&of) => {
-                    let sum = self.sums.remove(&of).expect("just seen");
+                Some((of, norm)) if self.deferred.sums.contains_key(&of) => {
+                    let sum = self.deferred.sums.remove(&of).expect("checked in the guard");
                     self.stages.push(Stage::Residual { sum, out: of, normed: Some((norm, value)) });
                 }
                 _ => self.plain(index, &[x]),
             },
-            Op::Scale { x, by } => match self.norms.get(&self.source(x)).copied() {
+            Op::Scale { x, by } => match self.deferred.norms.get(&self.source(x)).copied() {
                 Some(norm) => {
-                    self.norms.insert(value, DeferredNorm { factor: by, ..norm });
+                    self.deferred.norms.insert(value, DeferredNorm { factor: by, ..norm });
                 }
                 None => self.plain(index, &[x]),
             },
             Op::Add { a, b } => match self.whole_norm(b) {
                 Some((branch, branch_norm)) if self.is_branch(self.source(b)) => {
-                    self.force(a);
-                    self.force(branch);
+                    self.materialise(a);
+                    self.materialise(branch);
                     let base = self.source(a);
-                    self.sums.insert(value, Sum { base, branch, branch_norm, scale: None });
+                    self.deferred.sums.insert(value, Sum { base, branch, branch_norm, scale: None });
                 }
                 _ => self.plain(index, &[a, b]),
             },
-            Op::ScaleBy { x, weight } => match self.sums.get(&self.source(x)).copied() {
-                Some(sum) if self.single(x) && sum.scale.is_none() => {
-                    self.sums.remove(&self.source(x));
-                    self.sums.insert(value, Sum { scale: Some(weight), ..sum });
+            Op::ScaleBy { x, weight } => match self.deferred.sums.get(&self.source(x)).copied() {
+                Some(sum) if self.has_one_consumer(x) && sum.scale.is_none() => {
+                    self.deferred.sums.remove(&self.source(x));
+                    self.deferred.sums.insert(value, Sum { scale: Some(weight), ..sum });
                 }
                 _ => self.plain(index, &[x]),
             },
@@ -209,17 +224,18 @@ impl<'a> Fuser<'a> {
         }
     }
 
+    /// Emits an operation as a stage of its own, after the deferred sums that it reads.
     fn plain(&mut self, index: usize, inputs: &[Value]) {
         for &input in inputs {
-            self.force(input);
+            self.materialise(input);
         }
         self.stages.push(Stage::Plain(index));
     }
 
-    /// Computes a sum that is still deferred, because somebody reads it who cannot do so on the way.
-    fn force(&mut self, value: Value) {
+    /// Emits a stage for a deferred sum whose consumer has no prologue.
+    fn materialise(&mut self, value: Value) {
         let value = self.source(value);
-        if let Some(sum) = self.sums.remove(&value) {
+        if let Some(sum) = self.deferred.sums.remove(&value) {
             self.stages.push(Stage::Residual { sum, out: value, normed: None });
         }
     }

@@ -1,4 +1,4 @@
-//! Patterns that are found before anything is computed: each stands at the operation that ends it.
+//! Patterns that are found before stages are made. Each is recorded at its last operation.
 
 use std::collections::HashMap;
 
@@ -14,22 +14,24 @@ impl Fuser<'_> {
     pub(super) fn find_per_layer(&mut self) {
         for (index, node) in self.graph.nodes().iter().enumerate() {
             let Op::Scale { x: sum, by } = node.op else { continue };
-            let Op::Add { a, b } = self.maker(sum).op else { continue };
-            let Op::RmsNorm { x: scaled, weight: Some(weight), group, eps } = self.maker(a).op else {
+            let Op::Add { a, b } = self.producer(sum).op else { continue };
+            let Op::RmsNorm { x: scaled, weight: Some(weight), group, eps } = self.producer(a).op else {
                 continue;
             };
-            let Op::Embed { table, scale, .. } = self.maker(b).op else { continue };
-            let Op::Scale { x: projected, by: before } = self.maker(scaled).op else { continue };
+            let Op::Embed { table, scale, .. } = self.producer(b).op else { continue };
+            let Op::Scale { x: projected, by: before } = self.producer(scaled).op else { continue };
             let whole = self.manifest.packed(self.graph, table).shards.len() == 1;
-            let alone = [sum, a, b, scaled].into_iter().all(|value| self.single(value));
-            if !whole || !alone || !group.is_multiple_of(CHUNK) {
+            let one_consumer_each = [sum, a, b, scaled].into_iter().all(|value| self.has_one_consumer(value));
+            if !whole || !one_consumer_each || !group.is_multiple_of(CHUNK) {
                 continue;
             }
             let (projected, out) = (self.source(projected), self.graph.produced(index));
             let norm = Norm { weight, eps };
             let scale = scale * self.manifest.factor(self.graph, table);
-            self.absorb(&[sum, a, b, scaled]);
-            self.per_layer.insert(index, PerLayer { projected, before, norm, group, table, scale, by, out });
+            self.cover(&[sum, a, b, scaled]);
+            self.patterns
+                .per_layer
+                .insert(index, PerLayer { projected, before, norm, group, table, scale, by, out });
         }
     }
 
@@ -43,46 +45,52 @@ impl Fuser<'_> {
                 Op::Attend { q, to: Attended::Cache { cache, .. }, shape }
                     if format.fits(shape.head_width) =>
                 {
-                    // A store that no earlier layer has taken belongs to this one.
+                    // The first attention that reads a cache also stores the step's keys and values.
                     let store = stores.remove(&cache);
-                    let Some((raw_q, rope)) = self.turned_heads(q) else { continue };
+                    let Some((raw_q, rope)) = self.rotated_heads(q) else { continue };
                     let mut covered = vec![q, raw_q.0];
                     let mut kv = None;
                     if let Some((_, k, v)) = store {
-                        let Some((raw_k, k_rope)) = self.turned_heads(k) else { continue };
-                        let Op::RmsNorm { x: raw_v, weight: None, group, eps } = self.maker(v).op else {
+                        let Some((raw_k, k_rope)) = self.rotated_heads(k) else { continue };
+                        let Op::RmsNorm { x: raw_v, weight: None, group, eps } = self.producer(v).op else {
                             continue;
                         };
-                        // One kernel norms all three.
+                        // One kernel normalises queries, keys and values, so they must have the same eps.
                         let same_eps = [raw_k.1.eps, eps].iter().all(|eps| *eps == raw_q.1.eps);
-                        if k_rope != rope || !same_eps || group != shape.head_width || !self.single(v) {
+                        if k_rope != rope
+                            || !same_eps
+                            || group != shape.head_width
+                            || !self.has_one_consumer(v)
+                        {
                             continue;
                         }
                         let raw_v = RawHeads { value: self.source(raw_v), norm: None, eps };
                         kv = Some([raw_k.1, raw_v]);
                         covered.extend([k, raw_k.0, v]);
                     }
-                    self.absorb(&covered);
+                    self.cover(&covered);
                     if let Some((at, ..)) = store {
-                        self.absorbed[at] = true;
+                        self.covered[at] = true;
                     }
-                    self.raw_heads.insert(raw_q.1.value);
-                    self.raw_heads.extend(kv.iter().flatten().map(|heads| heads.value));
+                    self.patterns.raw_heads.insert(raw_q.1.value);
+                    self.patterns.raw_heads.extend(kv.iter().flatten().map(|heads| heads.value));
                     let (out, rows) = (self.graph.produced(index), node.shape.rows);
-                    self.attention.insert(index, Attention { q: raw_q.1, kv, rope, cache, shape, out, rows });
+                    self.patterns
+                        .attention
+                        .insert(index, Attention { q: raw_q.1, kv, rope, cache, shape, out, rows });
                 }
                 _ => {}
             }
         }
     }
 
-    /// Heads that are normed and turned: the value between the two, what they are made from, and how they are turned.
-    fn turned_heads(&self, heads: Value) -> Option<((Value, RawHeads), Rope)> {
-        let Op::Rope { x: normed, rope } = self.maker(heads).op else { return None };
-        let Op::RmsNorm { x: raw, weight: Some(weight), group, eps } = self.maker(normed).op else {
+    /// Matches `rope(rms_norm(product))`. Gives the normalised value, the product with its norm, and the rotation.
+    fn rotated_heads(&self, heads: Value) -> Option<((Value, RawHeads), Rope)> {
+        let Op::Rope { x: normed, rope } = self.producer(heads).op else { return None };
+        let Op::RmsNorm { x: raw, weight: Some(weight), group, eps } = self.producer(normed).op else {
             return None;
         };
-        let fits = group == rope.head_width && self.single(heads) && self.single(normed);
+        let fits = group == rope.head_width && self.has_one_consumer(heads) && self.has_one_consumer(normed);
         let raw = RawHeads { value: self.source(raw), norm: Some(weight), eps };
         fits.then_some(((normed, raw), rope))
     }
@@ -91,10 +99,10 @@ impl Fuser<'_> {
         for (index, node) in self.graph.nodes().iter().enumerate() {
             let (product, epilogue, covered) = match node.op {
                 Op::SoftCap { x, cap } => (x, Epilogue::SoftCap(cap), vec![x]),
-                Op::GeluMul { gate, up } => match (self.maker(gate).op, self.maker(up).op) {
+                Op::GeluMul { gate, up } => match (self.producer(gate).op, self.producer(up).op) {
                     (Op::Linear { x, weight, .. }, Op::Linear { x: other_x, weight: other, .. })
                         if self.source(x) == self.source(other_x)
-                            && self.single(up)
+                            && self.has_one_consumer(up)
                             && self.manifest.follows(self.graph, weight, other)
                             && self.manifest.whole_matrices(self.graph, weight) =>
                     {
@@ -105,13 +113,13 @@ impl Fuser<'_> {
                         Op::ExpertLinear { x: other_x, weight: other, routing: other_routing, .. },
                     ) if self.source(x) == self.source(other_x)
                         && routing == other_routing
-                        && self.single(up)
+                        && self.has_one_consumer(up)
                         && self.follows_in_matrix(weight, other)
                         && self.manifest.whole_matrices(self.graph, weight) =>
                     {
                         (gate, Epilogue::GeluPair { up: other }, vec![gate, up])
                     }
-                    (Op::Linear { .. }, Op::Columns { x: other, first, .. }) if self.single(up) => {
+                    (Op::Linear { .. }, Op::Columns { x: other, first, .. }) if self.has_one_consumer(up) => {
                         let other = self.source(other);
                         (gate, Epilogue::GeluOther { other, first }, vec![gate, up])
                     }
@@ -119,17 +127,17 @@ impl Fuser<'_> {
                 },
                 _ => continue,
             };
-            let Some(weight) = self.maker(product).op.weight() else { continue };
-            let is_product = matches!(self.maker(product).op, Op::Linear { .. } | Op::ExpertLinear { .. });
-            if is_product && self.single(product) && self.is_fast(weight) {
+            let Some(weight) = self.producer(product).op.weight() else { continue };
+            let is_product = matches!(self.producer(product).op, Op::Linear { .. } | Op::ExpertLinear { .. });
+            if is_product && self.has_one_consumer(product) && self.has_fused_kernel(weight) {
                 let product = self.source(product).index();
-                self.absorb(&covered);
-                self.epilogues.insert(index, (product, epilogue));
+                self.cover(&covered);
+                self.patterns.epilogues.insert(index, (product, epilogue));
             }
         }
     }
 
-    /// Whether the rows of `next` follow those of `weight` in every expert's matrix.
+    /// True if the rows of `next` follow those of `weight` in every expert's matrix.
     fn follows_in_matrix(&self, weight: Weight, next: Weight) -> bool {
         let (info, other) = (self.graph.weight(weight), self.graph.weight(next));
         info.tensor == other.tensor

@@ -1,53 +1,55 @@
-//! Products: which of them are computed at once, and what they make of their input on the way.
+//! Products: products of one input share a stage, and sums and norms become prologues.
 
 use rullama_graph::{Node, Op, Rows, Value, Weight};
 
 use super::{CHUNK, DeferredNorm, Fuser};
-use crate::lower::stage::{Beside, Epilogue, Input, InputSource, Linear, Stage};
+use crate::lower::stage::{ColumnRange, Epilogue, Input, InputSource, Linear, Stage};
 
 impl Fuser<'_> {
-    /// Whether a norm is read by fast products alone, directly or through a factor.
-    pub(super) fn is_for_products(&self, value: Value) -> bool {
+    /// True if only products read a norm, directly or after a constant scale, so that their prologues can compute it.
+    pub(super) fn only_products_read(&self, value: Value) -> bool {
         let nodes = self.graph.nodes();
         let product = |index: &usize| {
             let weight = nodes.get(*index).and_then(|node| match node.op {
                 Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } => Some(weight),
                 _ => None,
             });
-            weight.is_some_and(|weight| self.is_fast(weight))
+            weight.is_some_and(|weight| self.has_fused_kernel(weight))
         };
-        let consumers = &self.consumers[value.index()];
+        let consumers = self.consumers(value);
         consumers.iter().all(|index| match nodes.get(*index).map(|node| node.op) {
             Some(Op::Scale { .. }) => {
-                consumers.len() == 1 && self.consumers[*index].iter().all(product) && !self.absorbed[*index]
+                consumers.len() == 1
+                    && self.uses.consumers[*index].iter().all(product)
+                    && !self.covered[*index]
             }
             _ => product(index),
         })
     }
 
-    /// Whether a norm's one reader adds it to something that is no such norm itself, or comes second.
+    /// True if the norm's only consumer is an add whose second operand is this norm, and whose first is not.
     pub(super) fn is_branch(&self, value: Value) -> bool {
-        let [user] = self.consumers[value.index()][..] else { return false };
-        let Some(Node { op: Op::Add { a, b }, shape, .. }) = self.graph.nodes().get(user) else {
+        let [consumer] = *self.consumers(value) else { return false };
+        let Some(Node { op: Op::Add { a, b }, shape, .. }) = self.graph.nodes().get(consumer) else {
             return false;
         };
         self.source(*b) == value
             && self.source(*a) != value
             && shape.width.is_multiple_of(CHUNK)
-            && !self.absorbed[user]
+            && !self.covered[consumer]
     }
 
-    /// The products of `x` that nothing else covers, in runs whose rows follow each other.
-    pub(super) fn siblings(&mut self, x: Value, rows: Rows) {
+    /// Emits stages for the remaining products of `x`. Products whose weights are adjacent share a stage.
+    pub(super) fn stack_products(&mut self, x: Value, rows: Rows) {
         let x = self.source(x);
         let mut products: Vec<(Weight, Value)> = Vec::new();
-        for &index in &self.consumers[x.index()] {
+        for &index in self.consumers(x) {
             let Some(node) = self.graph.nodes().get(index) else { continue };
             match node.op {
                 Op::Linear { weight, .. }
-                    if !self.absorbed[index]
+                    if !self.covered[index]
                         && (self.shape.decodes || node.shape.rows == rows)
-                        && self.is_fast(weight) =>
+                        && self.has_fused_kernel(weight) =>
                 {
                     products.push((weight, self.graph.produced(index)));
                 }
@@ -58,16 +60,16 @@ impl Fuser<'_> {
         let mut input = self.input(x);
         let mut runs: Vec<Vec<(Weight, Value)>> = Vec::new();
         for (weight, value) in products {
-            self.absorbed[value.index()] = true;
+            self.covered[value.index()] = true;
             match runs.last_mut() {
                 Some(run) if self.stackable(run[run.len() - 1], (weight, value)) => run.push((weight, value)),
                 _ => runs.push(vec![(weight, value)]),
             }
         }
-        // Attention wants keys and queries in one buffer, whatever their formats.
+        // The attention kernel reads queries and keys from one buffer, even if their formats differ.
         let all = runs.iter().flatten();
         let run_of = |value: Value| runs.iter().position(|run| run.iter().any(|&(_, other)| other == value));
-        let together = self.attention.values().any(|attention| {
+        let share_buffer = self.patterns.attention.values().any(|attention| {
             let k = attention.kv.and_then(|[k, _]| run_of(k.value));
             run_of(attention.q.value).zip(k).is_some_and(|(q, k)| q != k)
         });
@@ -75,28 +77,29 @@ impl Fuser<'_> {
         let first = runs[0][0].1;
         let mut column = 0;
         for outputs in runs {
-            let beside = together.then_some(Beside { first, column, width });
+            let columns = share_buffer.then_some(ColumnRange { first, column, width });
             column += outputs.iter().map(|&(weight, _)| self.graph.weight(weight).rows).sum::<u32>();
-            let linear = Linear { input, outputs, routing: None, epilogue: Epilogue::Store, rows, beside };
+            let linear = Linear { input, outputs, routing: None, epilogue: Epilogue::Store, rows, columns };
             self.stages.push(Stage::Linear(linear));
-            // The first keeps the sum for all.
+            // Only the first stage stores the sum.
             if let Input::Prologue { keep, .. } = &mut input {
                 *keep = None;
             }
         }
-        self.computed(x);
+        self.forget_sum(x);
     }
 
-    /// Whether two products can share a stage: rows in a row, and readers who know what to do with columns of a value.
+    /// True if two products can share a stage: their weights are adjacent, and only attention, which can read a range of
+    /// columns, consumes them.
     fn stackable(&self, (weight, value): (Weight, Value), (next, next_value): (Weight, Value)) -> bool {
         let heads = |value: Value| {
-            self.raw_heads.contains(&value)
-                && self.consumers[value.index()].iter().all(|&user| self.absorbed.get(user) == Some(&true))
+            self.patterns.raw_heads.contains(&value)
+                && self.consumers(value).iter().all(|&consumer| self.covered.get(consumer) == Some(&true))
         };
         self.manifest.follows(self.graph, weight, next) && heads(value) && heads(next_value)
     }
 
-    /// A product with what follows it.
+    /// Emits the stage of one product and its epilogue, which produces `out`.
     pub(super) fn product(&mut self, product: usize, out: Value, epilogue: Epilogue) {
         let node = &self.graph.nodes()[product];
         let (x, weight, routing) = match node.op {
@@ -105,48 +108,48 @@ impl Fuser<'_> {
             _ => unreachable!("only products have epilogues"),
         };
         if let Some(routing) = routing {
-            self.force(routing);
+            self.materialise(routing);
         }
         if let Epilogue::GeluOther { other, .. } = epilogue {
-            self.force(other);
+            self.materialise(other);
         }
         let x = self.source(x);
         let input = self.input(x);
         let outputs = vec![(weight, out)];
-        let (rows, beside) = (node.shape.rows, None);
-        self.stages.push(Stage::Linear(Linear { input, outputs, routing, epilogue, rows, beside }));
-        self.computed(x);
+        let (rows, columns) = (node.shape.rows, None);
+        self.stages.push(Stage::Linear(Linear { input, outputs, routing, epilogue, rows, columns }));
+        self.forget_sum(x);
     }
 
-    /// What a product of `x` reads.
+    /// The input of a product: `x`, or the prologue that computes `x`.
     fn input(&mut self, x: Value) -> Input {
-        if let Some(&DeferredNorm { of, norm, factor }) = self.norms.get(&x) {
+        if let Some(&DeferredNorm { of, norm, factor }) = self.deferred.norms.get(&x) {
             let norm = Some(norm);
-            return match self.sums.get(&of) {
+            return match self.deferred.sums.get(&of) {
                 Some(&sum) => {
-                    let keep = (!self.single(of)).then_some(of);
+                    let keep = (!self.has_one_consumer(of)).then_some(of);
                     Input::Prologue { source: InputSource::Sum(sum), keep, norm, factor }
                 }
                 None => Input::Prologue { source: InputSource::Value(of), keep: None, norm, factor },
             };
         }
-        match self.sums.get(&x) {
-            Some(&sum) if self.can_be_made(self.graph.value(x)) => {
-                let keep = (!self.single(x)).then_some(x);
+        match self.deferred.sums.get(&x) {
+            Some(&sum) if self.fits_prologue(self.graph.value(x)) => {
+                let keep = (!self.has_one_consumer(x)).then_some(x);
                 Input::Prologue { source: InputSource::Sum(sum), keep, norm: None, factor: 1.0 }
             }
             _ => {
-                self.force(x);
+                self.materialise(x);
                 Input::Value(x)
             }
         }
     }
 
-    /// A sum that the products of `x` have kept need not be computed again.
-    fn computed(&mut self, x: Value) {
-        let of = self.norms.get(&x).map_or(x, |norm| norm.of);
-        if self.sums.contains_key(&of) && (x == of || !self.single(of)) {
-            self.sums.remove(&of);
+    /// Forgets a deferred sum that a prologue has stored or that nothing else reads.
+    fn forget_sum(&mut self, x: Value) {
+        let of = self.deferred.norms.get(&x).map_or(x, |norm| norm.of);
+        if self.deferred.sums.contains_key(&of) && (x == of || !self.has_one_consumer(of)) {
+            self.deferred.sums.remove(&of);
         }
     }
 }

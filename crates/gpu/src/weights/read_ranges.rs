@@ -1,7 +1,7 @@
-//! In which order weights are read: as they lie in the file, neighbours together, the next while the last are packed.
+//! Reads weights in file order, merges neighbouring ranges, and prefetches the next range while the last is packed.
 //!
-//! Between matrices of megabytes lie vectors of kilobytes. Each asked for by itself would cost a request to a server and a
-//! wait for its answer; as part of a stretch of the file they cost nothing.
+//! Between matrices of megabytes lie vectors of kilobytes. A request to a server for each vector would cost a round trip; as
+//! part of a larger range they cost nothing.
 
 use std::{
     future::{Future, poll_fn},
@@ -13,13 +13,9 @@ use std::{
 use futures_util::future::{MaybeDone, maybe_done};
 use rullama_gguf::{Model, ModelTensor, SourceError};
 
-/// What is read at once has about so many bytes, so that host memory stays small.
-pub(super) const STRETCH: u64 = 16 << 20;
+use crate::tuning::{READ_BYTES, READ_GAP};
 
-/// Bytes between two neighbours that are read for nothing rather than asked for around.
-const GAP: u64 = 64 << 10;
-
-/// Some rows of a tensor, and where they go.
+/// Some rows of a tensor, and where they are uploaded.
 #[derive(Debug, Clone)]
 pub(super) struct Piece<'m> {
     pub(super) tensor: ModelTensor<'m>,
@@ -27,12 +23,12 @@ pub(super) struct Piece<'m> {
     pub(super) destination: Destination,
 }
 
-/// Where rows go.
+/// Where rows are uploaded.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Destination {
-    /// Into the buffer of vectors, from this float on.
+    /// To the buffer of vectors, from this element on.
     Vector { at: u32 },
-    /// Into this packed tensor, from this row on.
+    /// To this packed tensor, from this row on.
     Packed { index: usize, row: u64 },
 }
 
@@ -43,10 +39,10 @@ impl<'m> Piece<'m> {
         Self { tensor, rows, destination: Destination::Vector { at } }
     }
 
-    /// The rows of a tensor, which go into a packed one from row `first` on, in pieces that can be read at once.
+    /// The rows of a tensor, which are uploaded from row `first` of a packed tensor on, in pieces of at most [`READ_BYTES`].
     pub(super) fn rows(tensor: ModelTensor<'m>, index: usize, first: u64) -> impl Iterator<Item = Self> {
         let all = tensor.shape.rows();
-        let at_once = (STRETCH / tensor.row_bytes().max(1)).max(1);
+        let at_once = (READ_BYTES / tensor.row_bytes().max(1)).max(1);
         (0..all).step_by(at_once as usize).map(move |row| Self {
             tensor,
             rows: row..(row + at_once).min(all),
@@ -59,15 +55,15 @@ impl<'m> Piece<'m> {
     }
 }
 
-/// A part of the file that is read at once.
+/// A part of the file that is read with one request.
 #[derive(Debug)]
-pub(super) struct Stretch<'m> {
+pub(super) struct ReadRange<'m> {
     range: Range<u64>,
     pieces: Vec<Piece<'m>>,
 }
 
-impl<'m> Stretch<'m> {
-    /// The pieces, each with its part of the stretch's bytes.
+impl<'m> ReadRange<'m> {
+    /// The pieces, each with its bytes.
     pub(super) fn pieces<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = (&Piece<'m>, &'b [u8])> {
         let start = self.range.start;
         self.pieces.iter().map(move |piece| {
@@ -77,61 +73,63 @@ impl<'m> Stretch<'m> {
     }
 }
 
-/// Brings pieces into the file's order, and neighbours together.
-pub(super) fn stretches(mut pieces: Vec<Piece<'_>>) -> Vec<Stretch<'_>> {
+/// Sorts pieces by their place in the file and merges neighbours.
+pub(super) fn read_ranges(mut pieces: Vec<Piece<'_>>) -> Vec<ReadRange<'_>> {
     pieces.sort_by_key(|piece| piece.range().start);
-    let mut stretches: Vec<Stretch<'_>> = Vec::new();
+    let mut merged: Vec<ReadRange<'_>> = Vec::new();
     for piece in pieces {
         let range = piece.range();
-        match stretches.last_mut() {
-            Some(last) if range.start <= last.range.end + GAP && range.end <= last.range.start + STRETCH => {
+        match merged.last_mut() {
+            Some(last)
+                if range.start <= last.range.end + READ_GAP && range.end <= last.range.start + READ_BYTES =>
+            {
                 last.range.end = last.range.end.max(range.end);
                 last.pieces.push(piece);
             }
-            _ => stretches.push(Stretch { range, pieces: vec![piece] }),
+            _ => merged.push(ReadRange { range, pieces: vec![piece] }),
         }
     }
-    stretches
+    merged
 }
 
 type Reading<'m> = Pin<Box<MaybeDone<Pin<Box<dyn Future<Output = Result<Vec<u8>, SourceError>> + 'm>>>>>;
 
-/// Reads stretches one after another, each begun when the one before it is there.
+/// Reads ranges one after another. Each request is sent when the previous one was answered.
 pub(super) struct Reader<'m> {
     model: &'m Model,
-    rest: std::vec::IntoIter<Stretch<'m>>,
-    under_way: Option<(Stretch<'m>, Reading<'m>)>,
+    rest: std::vec::IntoIter<ReadRange<'m>>,
+    in_flight: Option<(ReadRange<'m>, Reading<'m>)>,
 }
 
 impl<'m> Reader<'m> {
-    pub(super) fn new(model: &'m Model, stretches: Vec<Stretch<'m>>) -> Self {
-        Self { model, rest: stretches.into_iter(), under_way: None }
+    pub(super) fn new(model: &'m Model, ranges: Vec<ReadRange<'m>>) -> Self {
+        Self { model, rest: ranges.into_iter(), in_flight: None }
     }
 
-    /// The next stretch with its bytes, or nothing after the last.
-    pub(super) async fn next(&mut self) -> Result<Option<(Stretch<'m>, Vec<u8>)>, SourceError> {
-        let Some((stretch, mut reading)) = self.under_way.take().or_else(|| self.begin()) else {
+    /// The next range with its bytes, or none after the last.
+    pub(super) async fn next(&mut self) -> Result<Option<(ReadRange<'m>, Vec<u8>)>, SourceError> {
+        let Some((range, mut reading)) = self.in_flight.take().or_else(|| self.begin()) else {
             return Ok(None);
         };
         reading.as_mut().await;
-        let bytes = reading.as_mut().take_output().expect("it is done, and nobody else has it")?;
-        self.under_way = self.begin();
-        if let Some((_, reading)) = &mut self.under_way {
-            // A future does nothing until it is asked; asked once, a request is on its way.
+        let bytes = reading.as_mut().take_output().expect("the read has finished")?;
+        self.in_flight = self.begin();
+        if let Some((_, reading)) = &mut self.in_flight {
+            // A future does nothing until it is polled. The first poll sends the request.
             poll_fn(|context| {
                 let _ = reading.as_mut().poll(context);
                 Poll::Ready(())
             })
             .await;
         }
-        Ok(Some((stretch, bytes)))
+        Ok(Some((range, bytes)))
     }
 
-    fn begin(&mut self) -> Option<(Stretch<'m>, Reading<'m>)> {
-        let stretch = self.rest.next()?;
-        let (model, range) = (self.model, stretch.range.clone());
+    fn begin(&mut self) -> Option<(ReadRange<'m>, Reading<'m>)> {
+        let next = self.rest.next()?;
+        let (model, range) = (self.model, next.range.clone());
         let read: Pin<Box<dyn Future<Output = _> + 'm>> = Box::pin(async move { model.read(range).await });
-        Some((stretch, Box::pin(maybe_done(read))))
+        Some((next, Box::pin(maybe_done(read))))
     }
 }
 
@@ -143,15 +141,15 @@ mod tests {
 
     use super::*;
 
-    /// A file in memory that notes what is read of it.
-    struct Noting {
+    /// A file in memory that records what is read of it.
+    struct Recording {
         file: MemorySource,
         reads: Rc<RefCell<Vec<Range<u64>>>>,
     }
 
-    impl ByteSource for Noting {
+    impl ByteSource for Recording {
         fn name(&self) -> &str {
-            "noting"
+            "recording"
         }
 
         fn len(&self) -> u64 {
@@ -164,7 +162,8 @@ mod tests {
         }
     }
 
-    /// A model of tensors of so many rows of 1024 floats, whose bytes count up, and what is read of it.
+    /// A model whose tensors have these numbers of rows of 1024 floats, and what is read of it. The bytes of a tensor are its
+    /// index.
     fn model(rows: &[u64]) -> (Model, Rc<RefCell<Vec<Range<u64>>>>) {
         let mut writer = Writer::new();
         for (index, &rows) in rows.iter().enumerate() {
@@ -176,23 +175,24 @@ mod tests {
         }
         let file = MemorySource::new(tensors.finish().unwrap());
         let reads = Rc::new(RefCell::new(Vec::new()));
-        let model = pollster::block_on(Model::open(Box::new(Noting { file, reads: reads.clone() }))).unwrap();
+        let model =
+            pollster::block_on(Model::open(Box::new(Recording { file, reads: reads.clone() }))).unwrap();
         reads.borrow_mut().clear();
         (model, reads)
     }
 
     #[test]
     fn neighbours_are_read_together_and_everything_arrives() {
-        // 40 MiB between two vectors, then a gap of a tensor that nobody wants.
+        // 40 MiB between two vectors, then a gap: a tensor that is not read.
         let (model, reads) = model(&[1, 10 * 1024, 1, 100, 3]);
         let tensor = |name: &str| model.tensor(name).unwrap();
         let mut pieces = vec![Piece::vector(tensor("t4"), 8), Piece::vector(tensor("t2"), 4)];
         pieces.extend(Piece::rows(tensor("t1"), 7, 50));
         pieces.push(Piece::vector(tensor("t0"), 0));
-        let mut reader = Reader::new(&model, stretches(pieces));
+        let mut reader = Reader::new(&model, read_ranges(pieces));
         let mut seen = Vec::new();
-        while let Some((stretch, bytes)) = pollster::block_on(reader.next()).unwrap() {
-            for (piece, bytes) in stretch.pieces(&bytes) {
+        while let Some((range, bytes)) = pollster::block_on(reader.next()).unwrap() {
+            for (piece, bytes) in range.pieces(&bytes) {
                 let value: u8 = piece.tensor.name[1..].parse().unwrap();
                 assert_eq!(bytes.len() as u64, 4096 * (piece.rows.end - piece.rows.start));
                 assert!(bytes.iter().all(|&byte| byte == value), "{}", piece.tensor.name);
@@ -217,10 +217,10 @@ mod tests {
     }
 
     #[test]
-    fn the_next_stretch_is_asked_for_before_the_last_is_used() {
+    fn the_next_range_is_prefetched_while_the_last_is_used() {
         let (model, reads) = model(&[8192]);
         let pieces = Piece::rows(model.tensor("t0").unwrap(), 0, 0).collect();
-        let mut reader = Reader::new(&model, stretches(pieces));
+        let mut reader = Reader::new(&model, read_ranges(pieces));
         assert!(pollster::block_on(reader.next()).unwrap().is_some());
         assert_eq!(reads.borrow().len(), 2);
         assert!(pollster::block_on(reader.next()).unwrap().is_some());
