@@ -244,6 +244,12 @@ impl Builder {
         self.state.borrow().weights[weight.index()].clone()
     }
 
+    /// Whether an operation stores keys and values in a cache already.
+    pub(crate) fn is_stored(&self, cache: Cache) -> bool {
+        let stores = |node: &Node| matches!(node.op, Op::StoreKv { cache: stored, .. } if stored == cache);
+        self.state.borrow().nodes.iter().any(stores)
+    }
+
     pub(crate) fn cache_info(&self, cache: Cache) -> CacheInfo {
         self.state.borrow().caches[cache.index()].clone()
     }

@@ -85,6 +85,7 @@ impl<'g> Tensor<'g> {
         let width = self.builder.cache_info(cache).width();
         assert_eq!((self.width(), v.width()), (width, width), "keys and values must fill the cache");
         assert_eq!((self.shape().rows, v.shape().rows), (Rows::Step, Rows::Step), "every row is stored");
+        assert!(!self.builder.is_stored(cache), "a step stores one key and value for each row");
         self.then(Op::StoreKv { k: self.value, v: v.value, cache }, 0)
     }
 

@@ -1,7 +1,8 @@
 //! Building, printing and pricing a small graph.
 
 use rullama_graph::{
-    AttendShape, Builder, CacheInfo, Cost, Graph, Mask, Rope, Rows, SoftRows, StepExtent, Tensor, WeightInfo,
+    AttendShape, Builder, Cache, CacheInfo, Cost, Graph, Mask, Rope, Rows, SoftRows, StepExtent, Tensor,
+    WeightInfo,
 };
 
 /// A model of one layer with attention and experts, of which only the last row is wanted.
@@ -161,4 +162,30 @@ fn inputs_have_names_of_their_own() {
     let builder = Builder::new();
     builder.input("x", Rows::Step, 4);
     builder.input("x", Rows::Step, 8);
+}
+
+/// A graph whose step stores keys and values, and what was stored.
+fn stored(builder: &Builder) -> (rullama_graph::Tensor<'_>, rullama_graph::Cache) {
+    let cache = builder.cache(CacheInfo { layer: 0, kv_heads: 1, head_width: 8, window: None });
+    let x = builder.input("x", Rows::Step, 8);
+    x.store_kv(x, cache);
+    (x, cache)
+}
+
+#[test]
+#[should_panic(expected = "a step stores one key and value for each row")]
+fn a_cache_is_stored_once() {
+    let builder = Builder::new();
+    let (x, cache) = stored(&builder);
+    x.store_kv(x, cache);
+}
+
+#[test]
+#[should_panic(expected = "last rows belong to different conversations")]
+fn last_rows_do_not_see_each_other() {
+    let builder = Builder::new();
+    let (x, _) = stored(&builder);
+    let last = x.last_row();
+    let shape = AttendShape { heads: 1, kv_heads: 1, head_width: 8, mask: Mask::GLOBAL };
+    last.attend_rows(last, last, shape);
 }

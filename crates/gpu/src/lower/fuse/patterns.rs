@@ -39,14 +39,14 @@ impl Fuser<'_> {
         let mut stores = HashMap::new();
         for (index, node) in self.graph.nodes().iter().enumerate() {
             match node.op {
-                Op::StoreKv { k, v, cache } => {
-                    stores.insert(cache, (index, k, v));
+                Op::StoreKv { k, v, .. } => {
+                    stores.insert(self.graph.produced(index), (index, k, v));
                 }
-                Op::Attend { q, to: Attended::Cache { cache, .. }, shape }
+                Op::Attend { q, to: Attended::Cache { cache, stored }, shape }
                     if format.fits(shape.head_width) =>
                 {
-                    // The first attention that reads a cache also stores the step's keys and values.
-                    let store = stores.remove(&cache);
+                    // The first attention that needs a store also stores the step's keys and values.
+                    let store = stores.remove(&stored);
                     let Some((raw_q, rope)) = self.rotated_heads(q) else { continue };
                     let mut covered = vec![q, raw_q.0];
                     let mut kv = None;
