@@ -14,7 +14,7 @@ use std::{
 use rullama_chat::{Delta, Message};
 use rullama_engine::{
     Backend, ChatOptions, Choosing, Engine, EngineError, Entropy, FinishReason, GenerateOptions, LoadOptions,
-    LogitRows, Logits, Pending, SamplingOptions, Session, State, Watcher,
+    LogitRows, Logits, Pending, Recovery, SamplingOptions, Session, State, Watcher,
 };
 use rullama_gguf::{MemorySource, Model};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
@@ -517,10 +517,10 @@ impl State for RecordingState {
         Box::pin(async { Ok(700) })
     }
 
-    fn recover(&mut self) -> Pending<'_, bool> {
+    fn recover(&mut self) -> Pending<'_, Recovery> {
         self.calls.borrow_mut().push("recovered".to_owned());
         self.read = 0;
-        Box::pin(async { Ok(true) })
+        Box::pin(async { Ok(Recovery::Again) })
     }
 }
 

@@ -5,7 +5,7 @@ use rullama_gguf::Model;
 use serde_json::{Value, json};
 
 use crate::{
-    error::{Failure, Thrown},
+    error::{Failure, Thrown, failure},
     options::LoadRequest,
 };
 
@@ -46,13 +46,15 @@ pub(crate) async fn inspect(
     thrown: &Thrown,
     report: &mut Value,
 ) -> Result<(), Failure> {
-    let bytes = model.source().len();
+    let bytes = Engine::cpu_weight_bytes(&model).map_err(failure)?;
     let engine = Engine::load(model, &request.load()?).map_err(|error| thrown.failure(error))?;
     report["contextLength"] = engine.config().context_length.into();
     report["context"] = engine.context().into();
     report["largestContext"] = engine.config().context_length.into();
     report["residency"] = "cpu".into();
-    let mut memory = memory(&engine, bytes.min(request.weight_memory()));
+    // More than the limit is never held, but read again for each token: whoever sets no limit learns how much that is.
+    let most = request.memory().unwrap_or(u64::MAX);
+    let mut memory = memory(&engine, bytes.min(most));
     memory["needed"] = memory["total"].take();
     memory["available"] = json!(request.memory());
     report["memory"] = memory;

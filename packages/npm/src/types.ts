@@ -342,8 +342,9 @@ export interface StoreOptions {
 /** Options of {@link Engine.load}. */
 export interface LoadOptions {
   /**
-   * What computes. `gpu`: WebGPU. `cpu`: WebAssembly, which works in every browser. `auto`: the GPU if the browser offers one, otherwise the
-   * CPU; {@link EngineInfo.backend} tells which, and why. Default `auto`.
+   * What computes. `gpu`: WebGPU. `cpu`: WebAssembly, which works in every browser. `auto`: the GPU, unless there is none, the browser only
+   * emulates one, it fails the self-test, or it stops working twice within a minute; then the CPU. {@link EngineInfo.backend} tells which,
+   * and why. A model that the GPU has no memory for is an error, and not moved. Default `auto`.
    */
   backend?: "auto" | "gpu" | "cpu";
   /** The maximum number of tokens in a conversation. Default: 4096, or the model's own context length if that is smaller. */
@@ -368,6 +369,8 @@ export interface LoadOptions {
    * from hidden pages. Default: `pause` if `tight`, otherwise `continue`.
    */
   whenHidden?: "continue" | "pause";
+  /** Called when another backend takes over after the load: with `auto`, if the GPU fails. Replies go on. */
+  onBackend?: (backend: BackendInfo) => void;
   /** Called as the load progresses. Use {@link ProgressEvent.overall} for a progress bar. */
   onProgress?: (event: ProgressEvent) => void;
   /** Cancels the load, which then rejects with the code `cancelled`. */
