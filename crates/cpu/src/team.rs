@@ -180,7 +180,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
     use super::*;
 

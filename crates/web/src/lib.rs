@@ -13,6 +13,8 @@
 //! | `options`, `info` | options from JSON, reports to JSON |
 //! | `error` | errors with the engine's codes |
 //! | `host` | the clock, random numbers, and the handler of panics |
+//! | `tasks` | on the CPU: runs futures as promises, and lets the browser have its turn |
+//! | `threads` | on the CPU, with shared memory: what the workers that help call |
 //!
 //! Arguments and results are JSON text, except for token ids and the bytes of models. Programs use the npm package `rullama`;
 //! nothing else should call this crate. Outside of a browser the crate is empty.
@@ -42,6 +44,10 @@ mod inspection;
 mod options;
 mod session;
 mod source;
+#[cfg(not(feature = "gpu"))]
+mod tasks;
+#[cfg(all(not(feature = "gpu"), target_feature = "atomics"))]
+mod threads;
 
 pub use cancel::Cancel;
 pub use engine::WebEngine;
@@ -51,3 +57,5 @@ pub use host::on_panic;
 pub use inspection::inspect;
 pub use session::WebSession;
 pub use source::JsByteSource;
+#[cfg(all(not(feature = "gpu"), target_feature = "atomics"))]
+pub use threads::{crash, help, join, thread_parts};

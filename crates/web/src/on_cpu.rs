@@ -9,6 +9,8 @@ use crate::{
     options::LoadRequest,
 };
 
+pub(crate) use crate::tasks::future_to_promise;
+
 /// What a load holds until it has succeeded: nothing.
 pub(crate) struct Held;
 
@@ -37,6 +39,15 @@ pub(crate) fn describe(engine: &Engine, info: &mut Value) {
     info["memory"] = memory(engine, info["bytes"].as_u64().unwrap_or_default());
     info["conversions"] = json!([]);
     info["fallbacks"] = json!([]);
+    info["backend"] = json!({ "threads": threads() });
+}
+
+/// Threads that compute.
+fn threads() -> usize {
+    cfg_select! {
+        target_feature = "atomics" => rullama_cpu::threads::count(),
+        _ => 1,
+    }
 }
 
 /// What a load with these options would do, as far as the header tells.

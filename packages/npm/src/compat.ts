@@ -69,7 +69,7 @@ export class Model {
   static async #load(source: ByteSource, options: { context?: number } = {}): Promise<Model> {
     try {
       const { kind } = await chooseBackend();
-      const wasm = await runtime(kind);
+      const wasm = await runtime(kind, { threads: 1 });
       const cancel = new wasm.Cancel();
       const load = wasm.WebEngine.load([source], JSON.stringify(options), () => {}, cancel);
       const engine = await unlessBroken(load).finally(() => cancel.free());

@@ -3,9 +3,10 @@
 import { chooseBackend, reasonToLeave, type Gpu } from "./backend.js";
 import { RullamaError } from "./errors.js";
 import type { InspectParams } from "./protocol.js";
-import { runtime, type Runtime } from "./runtime.js";
+import { runsThreads, runtime, type Runtime } from "./runtime.js";
 import { isStored, open, openRemote, type OpenOptions } from "./source/open.js";
 import type { ByteSource } from "./source/types.js";
+import { startThreads, threadCount } from "./threads.js";
 import type { BackendInfo, ModelReport } from "./types.js";
 import type { WebEngine } from "./wasm/rullama.js";
 
@@ -35,9 +36,9 @@ export type Told = (status: "upload" | "compile", loaded: number, total: number)
 const MOST_ON_CPU = 2 ** 31;
 
 /** The backend that was asked for, and its module. */
-export async function chosenRuntime({ backend: asked, wasm, cpuWasm }: InspectParams): Promise<{ backend: BackendInfo; wasm: Runtime }> {
-  const backend = await chooseBackend(asked);
-  return { backend, wasm: await runtime(backend.kind, backend.kind === "gpu" ? wasm : cpuWasm) };
+export async function chosenRuntime(params: InspectParams): Promise<{ backend: BackendInfo; wasm: Runtime }> {
+  const backend = await chooseBackend(params.backend);
+  return { backend, wasm: await runtime(backend.kind, params) };
 }
 
 /** Loads a model. */
@@ -66,7 +67,10 @@ export function reasonToMove({ params }: Wanted, thrown: unknown): string | unde
 /** Loads a model on one backend. */
 export async function loadOn(backend: BackendInfo, { params, sources }: Wanted, signal: AbortSignal, told: Told): Promise<Loaded> {
   const onGpu = backend.kind === "gpu";
-  const wasm = await runtime(backend.kind, onGpu ? params.wasm : params.cpuWasm);
+  const wasm = await runtime(backend.kind, params);
+  if (runsThreads(wasm)) {
+    await startThreads(wasm, threadCount(params.threads));
+  }
   const name = onGpu ? await gpuName() : "";
   // Only where something else can take over is a GPU given up that is lost twice within a minute.
   const mayMove = onGpu && (params.backend ?? "auto") === "auto";
@@ -88,7 +92,7 @@ async function withAdvice({ params, sources }: Wanted, thrown: unknown, signal: 
 /** Whether the CPU could hold a model. */
 async function fitsOnCpu(params: InspectParams, sources: ByteSource[], signal: AbortSignal): Promise<boolean> {
   try {
-    const wasm = await runtime("cpu", params.cpuWasm);
+    const wasm = await runtime("cpu", params);
     // The limit that the options set is the GPU's.
     const options = JSON.stringify({ ...(JSON.parse(params.options) as object), memory: undefined });
     const report = JSON.parse(await cancellable(wasm, signal, (cancel) => wasm.inspect(sources, options, cancel))) as ModelReport;
@@ -109,7 +113,7 @@ export async function inspectModel({ params, sources }: Wanted, { backend, wasm 
     if (why === undefined) {
       throw backend.kind === "gpu" ? await withAdvice(wanted, thrown, signal) : thrown;
     }
-    return inspectModel(wanted, { backend: { kind: "cpu", reason: why }, wasm: await runtime("cpu", params.cpuWasm) }, signal);
+    return inspectModel(wanted, { backend: { kind: "cpu", reason: why }, wasm: await runtime("cpu", params) }, signal);
   }
 }
 

@@ -32,6 +32,9 @@ export interface InspectParams {
   backend?: "auto" | "gpu" | "cpu";
   wasm?: string | WebAssembly.Module;
   cpuWasm?: string | WebAssembly.Module;
+  cpuThreadsWasm?: string | WebAssembly.Module;
+  /** Threads on the CPU. */
+  threads?: number;
 }
 
 export interface LoadParams extends InspectParams {

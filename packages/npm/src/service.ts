@@ -200,7 +200,7 @@ export class Service {
     if (info.gpu) {
       info.gpu.name ||= gpuName;
     }
-    return { ...info, backend };
+    return { ...info, backend: { ...info.backend, ...backend } };
   }
 
   /** Writes a reply of a session once the earlier ones are finished. */

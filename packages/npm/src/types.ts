@@ -217,6 +217,8 @@ export interface InspectOptions
     | "worker"
     | "wasm"
     | "cpuWasm"
+    | "cpuThreadsWasm"
+    | "threads"
     | "headers"
     | "floor"
     | "subgroups"
@@ -271,6 +273,8 @@ export interface BackendInfo {
   kind: "gpu" | "cpu";
   /** A sentence for people. */
   reason: string;
+  /** Of a loaded model on the CPU: how many threads compute. */
+  threads?: number;
 }
 
 /** A loaded model, and what it runs on. */
@@ -383,8 +387,15 @@ export interface LoadOptions {
   worker?: boolean | "blob" | Worker;
   /** The URL of the wasm file for the GPU, if it is not next to the package's other files; or the compiled module. */
   wasm?: string | URL | WebAssembly.Module;
-  /** The same for the wasm file for the CPU. */
+  /** The same for the wasm file for the CPU with one thread. */
   cpuWasm?: string | URL | WebAssembly.Module;
+  /** The same for the wasm file for the CPU with several threads. */
+  cpuThreadsWasm?: string | URL | WebAssembly.Module;
+  /**
+   * How many threads compute, if the CPU does. More than one need a page that is isolated from others (`crossOriginIsolated`) and an engine
+   * in a worker; elsewhere one computes. Default: as many as the processor has, up to 8. {@link BackendInfo.threads} tells how many do.
+   */
+  threads?: number;
   /**
    * Stores a model from a URL in the browser. It is checked with {@link inspect} first, downloaded once (an interrupted download
    * resumes where it stopped) and then read from the store, with every byte verified. Default `false`: read from the network each time.

@@ -1,0 +1,69 @@
+// Threads of the CPU backend: how many there may be, and starting them.
+//
+// A thread is a worker that instantiates the engine's module on the engine's own memory. Browsers allow such memory only on pages that
+// are isolated from others (`crossOriginIsolated`), and waiting for another thread only in workers.
+
+import type { RunsThreads } from "./runtime.js";
+
+/** More threads than this mostly wait for memory. */
+const MOST = 8;
+
+/** How long a thread may take to start, in milliseconds. The engine does without those that take longer. */
+const PATIENCE = 10_000;
+
+/** The part of the global scope that this file uses. */
+export interface Scope {
+  crossOriginIsolated?: boolean;
+  document?: unknown;
+  navigator?: { hardwareConcurrency?: number };
+  Worker?: unknown;
+}
+
+/** How many threads compute on the CPU here, if the option `threads` is `asked`. */
+export function threadCount(asked?: number, scope: Scope = globalThis as Scope): number {
+  // A page's own thread has a document.
+  if (!scope.crossOriginIsolated || scope.document !== undefined || scope.Worker === undefined) {
+    return 1;
+  }
+  return asked ?? Math.min(scope.navigator?.hardwareConcurrency ?? 1, MOST);
+}
+
+/** The threads that run, so that the browser does not forget them. They end with this worker. */
+const running: Worker[] = [];
+
+/** Starts threads until `count` compute, the calling one included. One that cannot be started is left out. */
+export async function startThreads(wasm: RunsThreads, count: number): Promise<void> {
+  const [module, memory] = wasm.threadParts() as [WebAssembly.Module, WebAssembly.Memory];
+  const missing = count - 1 - running.length;
+  await Promise.all(Array.from({ length: Math.max(0, missing) }, () => startThread({ module, memory })));
+}
+
+/** Starts a thread and waits until it is ready, or known not to be. */
+async function startThread(parts: { module: WebAssembly.Module; memory: WebAssembly.Memory }): Promise<void> {
+  let worker: Worker;
+  try {
+    // Bundlers look for exactly this expression.
+    worker = new Worker(new URL("./thread.js", import.meta.url), { type: "module", name: "rullama thread" });
+  } catch {
+    // A script of another origin is refused; one that imports it is not.
+    const text = `import ${JSON.stringify(new URL("./thread.js", import.meta.url).href)};`;
+    worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })), { type: "module", name: "rullama thread" });
+  }
+  await new Promise<void>((resolve) => {
+    const patience = setTimeout(() => resolve(), PATIENCE);
+    const settle = () => {
+      clearTimeout(patience);
+      resolve();
+    };
+    worker.addEventListener("message", () => {
+      running.push(worker);
+      settle();
+    });
+    worker.addEventListener("error", (event) => {
+      // The engine computes without it, and `engine.info` tells how many there are.
+      event.preventDefault();
+      settle();
+    });
+    worker.postMessage(parts);
+  });
+}
