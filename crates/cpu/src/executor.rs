@@ -157,23 +157,26 @@ impl Executor {
         soft: SoftRows,
     ) -> Result<Vec<f32>, CpuError> {
         let width = table.width as usize;
+        let token = |row: &Row<'_>| match (row, soft) {
+            (Row::Token(id), _) => Some(*id),
+            (Row::Soft(_), SoftRows::Token(id)) => Some(id),
+            (Row::Soft(_), SoftRows::Given) => None,
+        };
+        let tokens = || step.rows.iter().filter_map(token);
+        if let Some(id) = tokens().find(|&id| id >= table.rows) {
+            return Err(CpuError::UnknownToken { id, vocabulary: table.rows });
+        }
+        let read = self.weights.table_rows(table, tokens()).await?;
         let mut out = Vec::with_capacity(step.rows.len() * width);
         for row in &step.rows {
-            let token = match (row, soft) {
-                (Row::Token(id), _) => *id,
-                (Row::Soft(_), SoftRows::Token(id)) => id,
-                (Row::Soft(given), SoftRows::Given) => {
-                    if given.len() != width {
-                        return Err(CpuError::SoftWidth { found: given.len(), expected: width });
-                    }
-                    out.extend_from_slice(given);
-                    continue;
+            match (token(row), row) {
+                (Some(id), _) => out.extend(read[&id].iter().map(|value| value * scale)),
+                (None, Row::Soft(given)) if given.len() != width => {
+                    return Err(CpuError::SoftWidth { found: given.len(), expected: width });
                 }
-            };
-            if token >= table.rows {
-                return Err(CpuError::UnknownToken { id: token, vocabulary: table.rows });
+                (None, Row::Soft(given)) => out.extend_from_slice(given),
+                (None, Row::Token(_)) => unreachable!("a token has a row"),
             }
-            out.extend(self.weights.table_row(table, token).await?.into_iter().map(|value| value * scale));
         }
         Ok(out)
     }

@@ -4,8 +4,15 @@
 //! keep what came first and to read the rest anew, so nothing is ever evicted. Tables that are only looked up in stay
 //! where they are: a step reads one row of them for each token.
 
-use std::{cell::RefCell, collections::HashMap, ops::Range, rc::Rc, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+    rc::Rc,
+    sync::Arc,
+};
 
+use futures_util::future::try_join_all;
 use rullama_gguf::{Format, Model, ModelTensor};
 use rullama_graph::{Graph, Op, Weight, WeightInfo};
 
@@ -13,6 +20,9 @@ use crate::{CpuError, product::StoredRows};
 
 /// What is not held is read in pieces of about this many bytes.
 const PIECE: u64 = 32 << 20;
+
+/// So many rows of a table are read at the same time.
+const READ_AT_ONCE: usize = 16;
 
 /// The weights of a model.
 pub(crate) struct Weights {
@@ -152,7 +162,7 @@ impl Weights {
             !held.matrices.contains_key(&info.tensor) && held.bytes.saturating_add(tensor.bytes) <= self.limit
         };
         if fits {
-            let bytes = self.model.read(tensor.range()).await?;
+            let Some(bytes) = self.read_whole(&tensor).await? else { return Ok(()) };
             let row_bytes = tensor.row_bytes() as usize;
             let tensor_bytes = tensor.bytes;
             let tensor = Arc::new(Tensor { bytes, row_bytes, format: tensor.format });
@@ -163,6 +173,25 @@ impl Weights {
             }
         }
         Ok(())
+    }
+
+    /// All bytes of a tensor; `None` if there is no room for them. A large one is read in pieces: a reader, and the browser
+    /// that it reads from, would hold another copy of it at the same time.
+    async fn read_whole(&self, tensor: &ModelTensor<'_>) -> Result<Option<Vec<u8>>, CpuError> {
+        if tensor.bytes <= PIECE {
+            return Ok(Some(self.model.read(tensor.range()).await?));
+        }
+        let mut bytes = Vec::new();
+        if bytes.try_reserve_exact(tensor.bytes as usize).is_err() {
+            return Ok(None);
+        }
+        let Range { mut start, end } = tensor.range();
+        while start < end {
+            let piece = start..end.min(start + PIECE);
+            start = piece.end;
+            bytes.extend_from_slice(&self.model.read(piece).await?);
+        }
+        Ok(Some(bytes))
     }
 
     /// Some rows of one of a weight's matrices, from row `from` on: never none.
@@ -191,8 +220,23 @@ impl Weights {
         Ok(self.tensor(info)?.format)
     }
 
-    /// One row of a table. Tables can be larger than everything else, so no more than the row is read.
-    pub(crate) async fn table_row(&self, info: &WeightInfo, row: u32) -> Result<Vec<f32>, CpuError> {
+    /// Rows of a table, by number. Tables can be larger than everything else, so no more than these rows are read, several
+    /// at a time: a server takes as long to answer for one as for all of them.
+    pub(crate) async fn table_rows(
+        &self,
+        info: &WeightInfo,
+        rows: impl Iterator<Item = u32>,
+    ) -> Result<HashMap<u32, Vec<f32>>, CpuError> {
+        let rows: Vec<u32> = rows.collect::<BTreeSet<u32>>().into_iter().collect();
+        let mut read = HashMap::new();
+        for rows in rows.chunks(READ_AT_ONCE) {
+            let values = try_join_all(rows.iter().map(|&row| self.table_row(info, row))).await?;
+            read.extend(rows.iter().copied().zip(values));
+        }
+        Ok(read)
+    }
+
+    async fn table_row(&self, info: &WeightInfo, row: u32) -> Result<Vec<f32>, CpuError> {
         let held = self.held.borrow().matrices.get(&info.tensor).cloned();
         if let Some(tensor) = held {
             let bytes = &tensor.bytes[row as usize * tensor.row_bytes..][..tensor.row_bytes];

@@ -3,7 +3,7 @@
 import { chooseBackend, reasonToLeave, type Gpu } from "./backend.js";
 import { RullamaError } from "./errors.js";
 import type { InspectParams } from "./protocol.js";
-import { runsThreads, runtime, type Runtime } from "./runtime.js";
+import { runtime, type Runtime } from "./runtime.js";
 import { isStored, open, openRemote, type OpenOptions } from "./source/open.js";
 import type { ByteSource } from "./source/types.js";
 import { startThreads, threadCount } from "./threads.js";
@@ -68,9 +68,7 @@ export function reasonToMove({ params }: Wanted, thrown: unknown): string | unde
 export async function loadOn(backend: BackendInfo, { params, sources }: Wanted, signal: AbortSignal, told: Told): Promise<Loaded> {
   const onGpu = backend.kind === "gpu";
   const wasm = await runtime(backend.kind, params);
-  if (runsThreads(wasm)) {
-    await startThreads(wasm, threadCount(params.threads));
-  }
+  await startThreads(wasm, threadCount(params.threads));
   const name = onGpu ? await gpuName() : "";
   // Only where something else can take over is a GPU given up that is lost twice within a minute.
   const mayMove = onGpu && (params.backend ?? "auto") === "auto";

@@ -17,7 +17,7 @@ export type GpuRuntime = typeof gpu;
 export type Runtime = Pick<GpuRuntime, "Cancel" | "WebEngine" | "inspect" | "onPanic">;
 
 /** What the module with threads has besides. */
-export type RunsThreads = Pick<typeof threads, "threadParts">;
+export type Threaded = Pick<typeof threads, "threadParts">;
 
 type Name = "gpu" | "cpu" | "threads";
 
@@ -50,11 +50,6 @@ export async function runtime(kind: BackendInfo["kind"], options: RuntimeOptions
 /** The module for the GPU, which has more than the others. */
 export async function gpuRuntime(location?: string | WebAssembly.Module): Promise<GpuRuntime> {
   return (await runtime("gpu", location === undefined ? {} : { wasm: location })) as GpuRuntime;
-}
-
-/** Whether a module has threads. */
-export function runsThreads(wasm: Runtime): wasm is Runtime & RunsThreads {
-  return "threadParts" in wasm;
 }
 
 /** A module, loaded once. */

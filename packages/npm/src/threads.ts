@@ -3,7 +3,7 @@
 // A thread is a worker that instantiates the engine's module on the engine's own memory. Browsers allow such memory only on pages that
 // are isolated from others (`crossOriginIsolated`), and waiting for another thread only in workers.
 
-import type { RunsThreads } from "./runtime.js";
+import type { Runtime, Threaded } from "./runtime.js";
 
 /** More threads than this mostly wait for memory. */
 const MOST = 8;
@@ -31,8 +31,11 @@ export function threadCount(asked?: number, scope: Scope = globalThis as Scope):
 /** The threads that run, so that the browser does not forget them. They end with this worker. */
 const running: Worker[] = [];
 
-/** Starts threads until `count` compute, the calling one included. One that cannot be started is left out. */
-export async function startThreads(wasm: RunsThreads, count: number): Promise<void> {
+/** Starts threads until `count` compute, the calling one included, if the module has threads. One that cannot be started is left out. */
+export async function startThreads(wasm: Runtime & Partial<Threaded>, count: number): Promise<void> {
+  if (!wasm.threadParts) {
+    return;
+  }
   const [module, memory] = wasm.threadParts() as [WebAssembly.Module, WebAssembly.Memory];
   const missing = count - 1 - running.length;
   await Promise.all(Array.from({ length: Math.max(0, missing) }, () => startThread({ module, memory })));

@@ -103,7 +103,9 @@ async function matchesOnCpu({ Engine, inspect }, { models }, assert) {
     const engine = await Engine.load(`/models/${model}.gguf`, { kv: "f32", onProgress, ...options });
     assert.equal(progress, progress.toSorted((a, b) => a - b), "the progress");
     assert.equal(progress.at(-1), 1, "the progress at the end");
-    assert.equal([engine.info.backend.kind, engine.info.gpu, engine.info.residency], ["cpu", null, "cpu"]);
+    // The page is not isolated, so only one thread may use the engine's memory.
+    assert.equal([engine.info.backend.kind, engine.info.backend.threads], ["cpu", 1]);
+    assert.equal([engine.info.gpu, engine.info.residency], [null, "cpu"]);
     assert.equal(engine.info.context, options.context ?? 4096);
     assert(engine.info.memory.total > 1e6, JSON.stringify(engine.info.memory));
     return engine;
@@ -136,16 +138,70 @@ async function matchesOnCpu({ Engine, inspect }, { models }, assert) {
   await engine.unload();
 }
 
+/** In the page, which is isolated: the same with several threads. */
+async function matchesOnThreads({ Engine }, { models }, assert) {
+  assert(crossOriginIsolated, "the page is not isolated");
+  const load = (options) => Engine.load("/models/tiny-e2b-Q4_K_M.gguf", { backend: "cpu", context: 512, ...options });
+  for (const { model, prompts } of models) {
+    const engine = await Engine.load(`/models/${model}.gguf`, { backend: "cpu", threads: 3, kv: "f32", context: 512 });
+    assert.equal(engine.info.backend.threads, 3, "threads");
+    for (const { name, ids, tokens, margins } of prompts) {
+      const found = (await engine.generate(ids, { temperature: 0, maxTokens: tokens.length, ignoreEos: true }).result()).ids;
+      const near = margins.findIndex((margin) => margin <= 0.3);
+      const sure = near < 0 ? tokens.length : near;
+      assert.equal(found.slice(0, sure), tokens.slice(0, sure), `${model} ${name}:`);
+    }
+    await engine.unload();
+  }
+  // The page's own thread may not wait for others.
+  for (const [options, expected] of [[{ worker: false }, 1], [{ threads: 1 }, 1], [{ threads: 2, worker: "blob" }, 2]]) {
+    const engine = await load(options);
+    assert.equal(engine.info.backend.threads, expected, JSON.stringify(options));
+    await engine.unload();
+  }
+  for (const threads of [0, 1.5, 65]) {
+    await assert.fails(() => load({ threads }), "option.out_of_range");
+  }
+  // A worker that computes still reads that its reply is cancelled.
+  const engine = await load({ threads: 2 });
+  const reply = engine.generate("Hello", { temperature: 0, maxTokens: 500, ignoreEos: true });
+  for await (const delta of reply) {
+    assert(delta.ids.length > 0, "a delta without tokens");
+    break;
+  }
+  const { finishReason, ids } = await reply.result();
+  assert.equal(finishReason, "cancelled");
+  assert(ids.length < 250, `${ids.length} tokens were written before the reply was cancelled`);
+  await engine.unload();
+  // Where the script of a thread is missing, one thread computes.
+  const { Engine: Other } = await import("/without-threads/index.js");
+  const alone = await Other.load("/models/micro-e2b-Q8_0.gguf", { backend: "cpu", threads: 2, context: 64 });
+  assert.equal(alone.info.backend.threads, 1, "without the script");
+  assert.equal((await alone.generate("Hello", { temperature: 0, maxTokens: 3, ignoreEos: true }).result()).ids.length, 3);
+  await alone.unload();
+}
+
+/** The family members with the shorter of their prompts. */
+async function everyMember() {
+  const names = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
+  const short = async (model) => ({ model, prompts: (await goldens(model)).filter(({ name }) => ["chat", "short"].includes(name)) });
+  return { models: await Promise.all(names.map(short)) };
+}
+
 export const tests = [
   pageTest({
     title: "every family member gives the golden tokens on the CPU, which computes where there is no WebGPU",
     gpu: [],
     body: matchesOnCpu,
-    async prepare() {
-      const names = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
-      const short = async (model) => ({ model, prompts: (await goldens(model)).filter(({ name }) => ["chat", "short"].includes(name)) });
-      return { models: await Promise.all(names.map(short)) };
-    },
+    prepare: everyMember,
+  }),
+  pageTest({
+    title: "every family member gives the golden tokens on the CPU with threads, on a page that is isolated",
+    path: "/?isolated",
+    // The browser says that the script which one case lacks is not there.
+    expected: /404/,
+    body: matchesOnThreads,
+    prepare: everyMember,
   }),
   pageTest({
     title: "an examination of the GPU, without a model",
