@@ -9,6 +9,7 @@
 //! | `examination` | what the GPU can do, and whether it computes correctly |
 //! | `source` | a `ByteSource` whose bytes JavaScript reads |
 //! | `cancel` | a handle that cancels a call |
+//! | `breath` | lets other work have its turn while the CPU computes |
 //! | `gate` | pauses replies while the page is hidden |
 //! | `options`, `info` | options from JSON, reports to JSON |
 //! | `error` | errors with the engine's codes |
@@ -30,6 +31,8 @@
 #[cfg_attr(feature = "gpu", path = "on_gpu.rs")]
 #[cfg_attr(not(feature = "gpu"), path = "on_cpu.rs")]
 mod backend;
+#[cfg(not(feature = "gpu"))]
+mod breath;
 mod cancel;
 mod engine;
 mod error;

@@ -71,8 +71,9 @@ describe("the verdict on a device", () => {
     expect(verdict({ kind: "yes", adapter: { ...adapter, limits: { maxBufferSize: 2 ** 28 } } }, undefined).title).toContain("about 500 MB");
   });
 
-  test("says what is missing", () => {
-    expect(verdict({ kind: "no", lack: "missing" }, 8)).toMatchObject({ tone: "bad", title: "No WebGPU in this browser" });
-    expect(verdict({ kind: "yes", adapter: { ...adapter, fallback: true } }, 8).tone).toBe("fair");
+  test("says why the CPU computes", () => {
+    expect(verdict({ kind: "no", lack: "missing" }, 8)).toMatchObject({ tone: "fair", title: "The CPU computes: this browser has no WebGPU" });
+    expect(verdict({ kind: "no", lack: "insecure" }, 8).title).toContain("needs a secure address");
+    expect(verdict({ kind: "yes", adapter: { ...adapter, fallback: true } }, 8)).toMatchObject({ tone: "fair", title: expect.stringContaining("emulates one") });
   });
 });
