@@ -6,7 +6,7 @@
 //   title     what must hold
 //   browsers  the names of those it runs in; both, unless given
 //   gpu       features of WebGPU's adapter that it needs, such as ["subgroups"]; [] is any adapter. Without it, no GPU is needed
-//   webgpu    false for a browser without WebGPU, as many people have
+//   webgpu    false for a browser without WebGPU, as many people have: Firefox has none then, Chromium finds no GPU for it
 //   profile   whether it gets a browser of its own with a profile on disk, and can restart it
 //   drives    whether it starts the browser itself, by another driver; then `t.browser` is undefined
 //   quick     whether it is one of the few that `--quick` runs
