@@ -44,8 +44,8 @@ function WelcomeContent({ empty, ask }: WelcomeProps) {
     <>
       <h1>Chat with a model on your own device</h1>
       <p class="muted">{`${isDemo ? "A language model" : "Gemma 4"} runs in this browser tab. No account, no server, no tracking: your chats stay on this device.`}</p>
-      {isDemo ? <DemoOffer ask={ask} /> : <Offer />}
       <PlannedBackend />
+      {isDemo ? <DemoOffer ask={ask} /> : <Offer />}
     </>
   );
 }

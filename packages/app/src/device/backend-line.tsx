@@ -21,10 +21,15 @@ export function BackendLine({ info }: { info: EngineInfo }) {
   return <p class="muted small backend-line">{backendLine(info.backend, setting, info.gpu?.name)}</p>;
 }
 
-/** The line before a model is loaded. It says nothing where the GPU computes, as everybody expects. */
+/** The line before a model is loaded. It says nothing where the GPU computes, as everybody expects. The Device page says why. */
 export function PlannedBackend() {
   const { support, preferences } = useParts();
   const { backend } = preferences.settings;
-  const planned: BackendInfo = backend === "auto" ? support.auto : { kind: backend, reason: "" };
-  return planned.kind === "gpu" ? null : <p class="muted small backend-line">{backendLine(planned, backend)}</p>;
+  const kind = backend === "auto" ? support.auto.kind : backend;
+  return kind === "gpu" ? null : (
+    <p class="muted small backend-line">
+      {"The CPU computes here. "}
+      <a href="#/device">Why?</a>
+    </p>
+  );
 }

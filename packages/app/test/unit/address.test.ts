@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { backendLine } from "../../src/device/backend-line";
 import { verdict } from "../../src/device/verdict";
 import { fileAddress } from "../../src/model/address";
 import { probe } from "../../src/model/probe";
@@ -59,6 +60,17 @@ describe("the look at an address", () => {
     expect(await look(silent)).toMatchObject({ code: "source.timeout", details: { file: "models.example", seconds: 8 } });
     expect(timeout).toHaveBeenCalledWith(8000);
     timeout.mockRestore();
+  });
+});
+
+describe("the line on what computes", () => {
+  test("names it, and why it is not the GPU", () => {
+    const gpu = { kind: "gpu", reason: "The browser offers a GPU." } as const;
+    const cpu = { kind: "cpu", reason: "The browser found no GPU." } as const;
+    expect(backendLine(gpu, "auto", "apple metal-3")).toBe("The GPU computes: apple metal-3.");
+    expect(backendLine(gpu, "gpu")).toBe("The GPU computes. You chose it in the settings.");
+    expect(backendLine(cpu, "auto")).toBe("The CPU computes. The browser found no GPU.");
+    expect(backendLine(cpu, "cpu")).toBe("The CPU computes. You chose it in the settings.");
   });
 });
 
