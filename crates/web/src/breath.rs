@@ -30,7 +30,7 @@ extern "C" {
     #[wasm_bindgen(method, getter)]
     fn port2(this: &MessageChannel) -> MessagePort;
     #[wasm_bindgen(method, setter)]
-    fn set_onmessage(this: &MessagePort, listener: &Function);
+    fn set_onmessage(this: &MessagePort, listener: Option<&Function>);
     #[wasm_bindgen(method, js_name = postMessage)]
     fn post_message(this: &MessagePort, message: &JsValue);
     #[wasm_bindgen(method)]
@@ -68,7 +68,7 @@ impl Breath {
         });
         let channel = MessageChannel::new();
         let (to, from) = (channel.port1(), channel.port2());
-        from.set_onmessage(listener.as_ref().unchecked_ref());
+        from.set_onmessage(Some(listener.as_ref().unchecked_ref()));
         Self { shared, to, from, _listener: listener }
     }
 
@@ -90,7 +90,8 @@ impl Breath {
 
 impl Drop for Breath {
     fn drop(&mut self) {
-        // An open port keeps itself and its listener alive.
+        // A message may be under way, and an open port would keep itself alive.
+        self.from.set_onmessage(None);
         self.from.close();
     }
 }
