@@ -145,7 +145,7 @@ async function wholeWalk() {
   await printed("the page is told", new RegExp(`^page     ${server.origin}/ “rullama” in [\\d.]+ s$`, "m"));
   await printed("the graphics processor is told", /^gpu      .*swiftshader/im);
   await printed("the model is told", new RegExp(`^model    ${address(MODEL)}, by its address$`, "m"));
-  await printed("progress is told", /^load     (Downloading|Compiling shaders|Copying to the GPU|Checking) · \d+ %/m);
+  await printed("progress is told", /^load     (Downloading|Reading the weights|Checking) · \d+ %/m);
   await printed("that the model is ready is told", new RegExp(`^load     ${MODEL} is ready in [\\d.]+ s$`, "m"));
   await printed("what was said is told", new RegExp(`^say      ${SAID}$`, "m"));
   await checks.check("the reply is told as the page shows it", async () => {

@@ -9,6 +9,7 @@ use rullama_gguf::{ByteSource, Model};
 use rullama_tokenizer::{EncodeOptions, SpecialInput, SpecialOutput};
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
     Cancel, JsByteSource, WebSession, backend,
@@ -42,7 +43,7 @@ impl WebEngine {
     #[wasm_bindgen(unchecked_return_type = "Promise<WebEngine>")]
     pub fn load(sources: Vec<JsByteSource>, options: String, progress: Function, cancel: &Cancel) -> Promise {
         let cancel = cancel.clone();
-        backend::future_to_promise(async move {
+        future_to_promise(async move {
             let request = LoadRequest::parse(&options)?;
             let engine = cancel.unless(load(sources, &request, &progress)).await?;
             Ok(engine.into())

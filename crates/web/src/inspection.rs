@@ -3,6 +3,7 @@
 use js_sys::Promise;
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
     Cancel, JsByteSource, backend,
@@ -17,7 +18,7 @@ use crate::{
 #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
 pub fn inspect(sources: Vec<JsByteSource>, options: String, cancel: &Cancel) -> Promise {
     let cancel = cancel.clone();
-    backend::future_to_promise(async move {
+    future_to_promise(async move {
         let request = LoadRequest::parse(&options)?;
         let report = cancel.unless(report(sources, &request)).await?;
         Ok(report.to_string().into())

@@ -9,11 +9,11 @@
 //! | `examination` | what the GPU can do, and whether it computes correctly |
 //! | `source` | a `ByteSource` whose bytes JavaScript reads |
 //! | `cancel` | a handle that cancels a call |
+//! | `breath` | lets other work have its turn while the CPU computes |
 //! | `gate` | pauses replies while the page is hidden |
 //! | `options`, `info` | options from JSON, reports to JSON |
 //! | `error` | errors with the engine's codes |
 //! | `host` | the clock, random numbers, and the handler of panics |
-//! | `tasks` | on the CPU: runs futures as promises, and lets the browser have its turn |
 //! | `threads` | on the CPU, with shared memory: what the workers that help call |
 //!
 //! Arguments and results are JSON text, except for token ids and the bytes of models. Programs use the npm package `rullama`;
@@ -32,6 +32,8 @@
 #[cfg_attr(feature = "gpu", path = "on_gpu.rs")]
 #[cfg_attr(not(feature = "gpu"), path = "on_cpu.rs")]
 mod backend;
+#[cfg(not(feature = "gpu"))]
+mod breath;
 mod cancel;
 mod engine;
 mod error;
@@ -44,8 +46,6 @@ mod inspection;
 mod options;
 mod session;
 mod source;
-#[cfg(not(feature = "gpu"))]
-mod tasks;
 #[cfg(all(not(feature = "gpu"), target_feature = "atomics"))]
 mod threads;
 

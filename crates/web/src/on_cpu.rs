@@ -9,8 +9,6 @@ use crate::{
     options::LoadRequest,
 };
 
-pub(crate) use crate::tasks::future_to_promise;
-
 /// What a load holds until it has succeeded: nothing.
 pub(crate) struct Held;
 

@@ -13,8 +13,6 @@ use crate::{
     options::LoadRequest,
 };
 
-pub(crate) use wasm_bindgen_futures::future_to_promise;
-
 /// What a load holds until it has succeeded.
 pub(crate) type Held = Opened;
 

@@ -11,9 +11,10 @@ use rullama_engine::{Engine, FinishReason, Generation, Reply, Sampled, Session, 
 use rullama_tokenizer::{SpecialOutput, Tokenizer};
 use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
-    Cancel, backend,
+    Cancel,
     error::{Failure, Thrown, plain},
     gate::Gate,
     host::milliseconds,
@@ -40,7 +41,7 @@ impl WebSession {
         work: impl AsyncFnOnce(&mut Session, &Thrown) -> Result<Value, Failure> + 'static,
     ) -> Promise {
         let (slot, thrown, cancel) = (self.slot.clone(), self.thrown.clone(), cancel.clone());
-        backend::future_to_promise(async move {
+        future_to_promise(async move {
             let mut session = slot.borrow_mut().take().ok_or_else(busy)?;
             let result = cancel.unless(work(&mut session, &thrown)).await;
             *slot.borrow_mut() = Some(session);

@@ -4,6 +4,7 @@ import { chooseBackend, reasonToLeave, type Gpu } from "./backend.js";
 import { RullamaError } from "./errors.js";
 import type { InspectParams } from "./protocol.js";
 import { runtime, type Runtime } from "./runtime.js";
+import { held } from "./source/held.js";
 import { isStored, open, openRemote, type OpenOptions } from "./source/open.js";
 import type { ByteSource } from "./source/types.js";
 import { startThreads, threadCount } from "./threads.js";
@@ -73,7 +74,8 @@ export async function loadOn(backend: BackendInfo, { params, sources }: Wanted, 
   // Only where something else can take over is a GPU given up that is lost twice within a minute.
   const mayMove = onGpu && (params.backend ?? "auto") === "auto";
   const options = mayMove ? JSON.stringify({ ...(JSON.parse(params.options) as object), give_up: true }) : params.options;
-  const engine = await cancellable(wasm, signal, (cancel) => wasm.WebEngine.load(sources, options, told, cancel));
+  const files = onGpu ? sources : await held(sources, signal);
+  const engine = await cancellable(wasm, signal, (cancel) => wasm.WebEngine.load(files, options, told, cancel));
   return { params, sources, wasm, engine, backend, gpuName: name };
 }
 

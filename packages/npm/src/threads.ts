@@ -17,12 +17,17 @@ export interface Scope {
   document?: unknown;
   navigator?: { hardwareConcurrency?: number };
   Worker?: unknown;
+  Atomics?: object;
 }
 
 /** How many threads compute on the CPU here, if the option `threads` is `asked`. */
 export function threadCount(asked?: number, scope: Scope = globalThis as Scope): number {
   // A page's own thread has a document.
   if (!scope.crossOriginIsolated || scope.document !== undefined || scope.Worker === undefined) {
+    return 1;
+  }
+  // Futures of a module with shared memory are woken by it.
+  if (!("waitAsync" in (scope.Atomics ?? {}))) {
     return 1;
   }
   return asked ?? Math.min(scope.navigator?.hardwareConcurrency ?? 1, MOST);

@@ -84,7 +84,7 @@ vi.mock("../../src/runtime.js", () => {
   return { onBroken: () => () => {}, runtime };
 });
 
-vi.mock("../../src/source/open.js", () => ({ isStored: async () => true, open: async () => ({ name: "a", length: 4 }) }));
+vi.mock("../../src/source/open.js", () => ({ isStored: async () => true, open: async () => ({ name: "a", length: 4, read: async (_: number, length: number) => new Uint8Array(length) }) }));
 
 beforeEach(() => {
   fake.calls.length = 0;

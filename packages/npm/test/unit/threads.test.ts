@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { threadCount, type Scope } from "../../src/threads.js";
 
 /** A worker of an isolated page, on a machine with four processors. */
-const WORKER: Scope = { crossOriginIsolated: true, navigator: { hardwareConcurrency: 4 }, Worker: class {} };
+const WORKER: Scope = { crossOriginIsolated: true, navigator: { hardwareConcurrency: 4 }, Worker: class {}, Atomics: { waitAsync: () => {} } };
 
 test("as many threads as processors, up to eight, or as many as were asked for", () => {
   expect(threadCount(undefined, WORKER)).toBe(4);
@@ -18,7 +18,8 @@ test.each<[why: string, scope: Scope]>([
   ["the page is not isolated", { ...WORKER, crossOriginIsolated: false }],
   ["the browser knows nothing of isolation", { Worker: WORKER.Worker }],
   ["a page's own thread may not wait", { ...WORKER, document: {} }],
-  ["a service worker starts no workers", { crossOriginIsolated: true, navigator: { hardwareConcurrency: 4 } }],
+  ["a service worker starts no workers", { ...WORKER, Worker: undefined }],
+  ["the browser can't wait without blocking", { ...WORKER, Atomics: {} }],
 ])("one thread where %s", (_why, scope) => {
   expect(threadCount(undefined, scope)).toBe(1);
   expect(threadCount(4, scope)).toBe(1);
