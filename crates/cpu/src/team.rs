@@ -12,8 +12,6 @@ use std::{
         Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
     },
-    thread,
-    time::Duration,
 };
 
 /// Set in `door` while helpers may begin. The other bits count those that have begun and not ended.
@@ -22,9 +20,6 @@ const OPEN: u32 = 1 << 31;
 /// How often a thread looks for a change before it sleeps: longer than the work between two products that are worth
 /// sharing takes, some tens of microseconds.
 const LOOKS: u32 = 20_000;
-
-/// How long a thread sleeps that waits for a helper's last piece.
-const NAP: Duration = Duration::from_micros(100);
 
 /// One thread that has work, and its helpers.
 #[derive(Debug)]
@@ -41,7 +36,12 @@ pub(crate) struct Team {
     /// How many helpers sleep, or are about to.
     asleep: AtomicU32,
     bed: Mutex<()>,
+    /// Rings when there is work.
     bell: Condvar,
+    /// Whether the thread that has work sleeps until all helpers have left, or is about to.
+    waiting: AtomicBool,
+    /// Rings when they have.
+    left: Condvar,
     /// Whether a helper has crashed, perhaps amid its work.
     crashed: AtomicBool,
 }
@@ -77,6 +77,8 @@ impl Team {
             asleep: AtomicU32::new(0),
             bed: Mutex::new(()),
             bell: Condvar::new(),
+            waiting: AtomicBool::new(false),
+            left: Condvar::new(),
             crashed: AtomicBool::new(false),
         }
     }
@@ -99,8 +101,7 @@ impl Team {
         // Whoever is about to sleep sees the new round, or is seen here.
         self.rounds.fetch_add(1, SeqCst);
         if self.asleep.load(SeqCst) > 0 {
-            let _bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
-            self.bell.notify_all();
+            self.ring(&self.bell);
         }
         work.take_part();
         drop(closing);
@@ -126,6 +127,13 @@ impl Team {
     /// Says that a helper has crashed. Whoever waits for it panics.
     pub(crate) fn crash(&self) {
         self.crashed.store(true, SeqCst);
+        self.ring(&self.left);
+    }
+
+    /// Wakes whoever sleeps until this rings. Who holds the bed has yet to fall asleep, and is waited for.
+    fn ring(&self, bell: &Condvar) {
+        let _bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        bell.notify_all();
     }
 
     /// Waits for another round than `seen`.
@@ -152,7 +160,10 @@ impl Team {
             // it up before everybody who came through the door has left.
             let work = unsafe { &*self.work.load(Relaxed) };
             work.take_part();
-            self.door.fetch_sub(1, Release);
+            // Whoever is about to sleep sees that nobody is inside, or is seen here.
+            if self.door.fetch_sub(1, SeqCst) == 1 && self.waiting.load(SeqCst) {
+                self.ring(&self.left);
+            }
         }
     }
 }
@@ -164,17 +175,19 @@ impl Drop for Closing<'_> {
     fn drop(&mut self) {
         let team = self.0;
         team.door.fetch_and(!OPEN, Relaxed);
-        let mut looks = 0;
-        while team.door.load(Acquire) != 0 {
-            if looks < LOOKS {
-                looks += 1;
-                hint::spin_loop();
-            } else if team.crashed.load(Relaxed) {
-                // Nobody can tell what the crashed thread still does with the work.
-                break;
-            } else {
-                thread::sleep(NAP);
+        let all_left = || team.door.load(SeqCst) == 0;
+        let look = |_| {
+            hint::spin_loop();
+            all_left()
+        };
+        if !(0..LOOKS).any(look) {
+            team.waiting.store(true, SeqCst);
+            let mut bed = team.bed.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nobody who has crashed will leave.
+            while !all_left() && !team.crashed.load(SeqCst) {
+                bed = team.left.wait(bed).unwrap_or_else(PoisonError::into_inner);
             }
+            team.waiting.store(false, SeqCst);
         }
         team.busy.store(false, Release);
     }
@@ -182,6 +195,8 @@ impl Drop for Closing<'_> {
 
 #[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
+    use std::{thread, time::Duration};
+
     use super::*;
 
     /// A team with so many helpers, which stay until the tests end.
