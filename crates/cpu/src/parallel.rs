@@ -1,4 +1,5 @@
-//! Work on several threads: rayon's natively, and one thread in a browser.
+//! Work on several threads: rayon's natively, those that JavaScript starts where WebAssembly shares its memory, and one
+//! thread elsewhere.
 
 #[cfg(not(target_family = "wasm"))]
 mod threads {
@@ -26,7 +27,47 @@ mod threads {
     }
 }
 
-#[cfg(target_family = "wasm")]
+#[cfg(all(target_family = "wasm", target_feature = "atomics"))]
+pub(crate) mod threads {
+    use std::sync::{Mutex, PoisonError};
+
+    use crate::team::Team;
+
+    /// The threads that JavaScript has started.
+    pub(crate) static TEAM: Team = Team::new();
+
+    /// Threads that share work.
+    pub(crate) fn threads() -> usize {
+        TEAM.threads()
+    }
+
+    /// Calls `work` with each item, on all threads.
+    pub(crate) fn each<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync + Send) {
+        let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+        TEAM.share(items.len(), &|index| {
+            let item = items[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+            item.into_iter().for_each(&work);
+        });
+    }
+
+    /// Calls `work` with each chunk of `len` values and its number, on all threads.
+    pub(crate) fn each_chunk(values: &mut [f32], len: usize, work: impl Fn(usize, &mut [f32]) + Sync + Send) {
+        let len = len.max(1);
+        // Several chunks to a piece: taking one is cheap, but not free.
+        let together = values.len().div_ceil(len).div_ceil(8 * threads()).max(1);
+        each(values.chunks_mut(len * together).enumerate().collect(), |(piece, chunks)| {
+            let numbered = (piece * together..).zip(chunks.chunks_mut(len));
+            numbered.for_each(|(index, chunk)| work(index, chunk));
+        });
+    }
+
+    /// Runs `work`, which helpers join as it shares.
+    pub(crate) fn inside<T>(work: impl FnOnce() -> T) -> T {
+        work()
+    }
+}
+
+#[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 mod threads {
     /// Threads that share work.
     pub(crate) fn threads() -> usize {
