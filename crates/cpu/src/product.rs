@@ -177,7 +177,12 @@ impl Scratch {
                 }
                 for (row, bytes) in (group * FLOAT_ROWS..).zip(bytes.chunks_exact(row_bytes)) {
                     let mut results = [0.0; 4];
-                    (kernels.float_products)(format, bytes, &few[..places.len()], &mut results[..places.len()]);
+                    (kernels.float_products)(
+                        format,
+                        bytes,
+                        &few[..places.len()],
+                        &mut results[..places.len()],
+                    );
                     out.iter_mut().zip(results).for_each(|(out, result)| out[row] = result);
                 }
             }

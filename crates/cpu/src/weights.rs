@@ -139,7 +139,8 @@ impl Weights {
         }
         let tensor = self.tensor(info)?;
         let bytes = self.model.read(tensor.rows_range(0..1)).await?;
-        let values = decoded(info, tensor.format, &bytes)?;
+        let mut values = vec![0.0; info.width as usize];
+        decode(info, tensor.format, &bytes, &mut values)?;
         self.held.borrow_mut().vectors.insert(info.tensor.clone(), values.into());
         Ok(())
     }
@@ -191,16 +192,21 @@ impl Weights {
         Ok(self.tensor(info)?.format)
     }
 
-    /// One row of a table. Tables can be larger than everything else, so no more than the row is read.
-    pub(crate) async fn table_row(&self, info: &WeightInfo, row: u32) -> Result<Vec<f32>, CpuError> {
+    /// Decodes one row of a table. Tables can be larger than everything else, so no more than the row is read.
+    pub(crate) async fn table_row(
+        &self,
+        info: &WeightInfo,
+        row: u32,
+        out: &mut [f32],
+    ) -> Result<(), CpuError> {
         let held = self.held.borrow().matrices.get(&info.tensor).cloned();
         if let Some(tensor) = held {
             let bytes = &tensor.bytes[row as usize * tensor.row_bytes..][..tensor.row_bytes];
-            return decoded(info, tensor.format, bytes);
+            return decode(info, tensor.format, bytes, out);
         }
         let tensor = self.tensor(info)?;
         let bytes = self.model.read(tensor.rows_range(row.into()..u64::from(row) + 1)).await?;
-        decoded(info, tensor.format, &bytes)
+        decode(info, tensor.format, &bytes, out)
     }
 
     fn tensor(&self, info: &WeightInfo) -> Result<ModelTensor<'_>, CpuError> {
@@ -214,9 +220,7 @@ fn is_matrix(op: &Op) -> bool {
     matches!(op, Op::Linear { .. } | Op::ExpertLinear { .. })
 }
 
-fn decoded(info: &WeightInfo, format: Format, bytes: &[u8]) -> Result<Vec<f32>, CpuError> {
-    let mut values = vec![0.0; info.width as usize];
-    let result = format.decode(bytes, &mut values);
-    result.map_err(|source| CpuError::Format { tensor: info.tensor.clone(), source })?;
-    Ok(values)
+fn decode(info: &WeightInfo, format: Format, bytes: &[u8], out: &mut [f32]) -> Result<(), CpuError> {
+    let result = format.decode(bytes, out);
+    result.map_err(|source| CpuError::Format { tensor: info.tensor.clone(), source })
 }

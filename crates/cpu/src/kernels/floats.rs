@@ -76,7 +76,11 @@ impl Stored for Upper {
 ///
 /// `a` may begin at any byte: files align rows of tensors to less than their numbers.
 #[inline(always)]
-fn products<I: Instructions, S: Stored, const N: usize>(a: *const S, width: usize, b: [&[f32]; N]) -> [f32; N] {
+fn products<I: Instructions, S: Stored, const N: usize>(
+    a: *const S,
+    width: usize,
+    b: [&[f32]; N],
+) -> [f32; N] {
     assert!(b.iter().all(|b| b.len() == width));
     let step = SUMS * I::LANES;
     let mut sums = [[I::splat(0.0); SUMS]; N];
@@ -142,7 +146,12 @@ pub(super) fn with_each<I: Instructions, S: Stored>(a: &[f32], rows: &[S], strid
 
 /// Adds rows that lie one after another, `stride` numbers apart, each times a factor.
 #[inline(always)]
-pub(super) fn add_weighted<I: Instructions, S: Stored>(factors: &[f32], rows: &[S], stride: usize, out: &mut [f32]) {
+pub(super) fn add_weighted<I: Instructions, S: Stored>(
+    factors: &[f32],
+    rows: &[S],
+    stride: usize,
+    out: &mut [f32],
+) {
     // As many vectors of sums as registers hold.
     const VECTORS: usize = 8;
     let width = out.len();

@@ -9,6 +9,8 @@ mod portable;
 mod rows;
 mod tile;
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
 #[cfg(target_arch = "x86_64")]
@@ -18,6 +20,7 @@ use rullama_gguf::Format;
 
 use crate::{
     activations::{BLOCK, QuantBlock, QuantRows},
+    float,
     product::Place,
     unpack::by_format,
 };
@@ -87,6 +90,21 @@ pub(crate) trait Instructions {
 
     fn splat(value: f32) -> Self::Floats;
 
+    /// Widens a half float.
+    #[inline(always)]
+    fn half(bits: u16) -> f32 {
+        float::half_to_f32(bits)
+    }
+
+    /// Four rows of four words of four bytes each become four columns.
+    #[inline(always)]
+    fn transpose(rows: [[u8; 16]; 4]) -> [[u8; 16]; 4] {
+        std::array::from_fn(|column| {
+            let words: [[u8; 4]; 4] = rows.map(|row| row.as_chunks().0[column]);
+            std::array::from_fn(|i| words[i / 4][i % 4])
+        })
+    }
+
     fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
 
     fn mul(a: Self::Floats, b: Self::Floats) -> Self::Floats;
@@ -135,6 +153,8 @@ pub(crate) struct Kernels {
     pub(crate) softmax: fn(&mut [f32]),
     /// `gelu(gate) · up`.
     pub(crate) gelu_mul: fn(&[f32], &[f32], &mut [f32]),
+    /// `cap · tanh(x / cap)`, and NaN where `x` is not finite.
+    pub(crate) soft_cap: fn(&[f32], f32, &mut [f32]),
     /// `x / sqrt(mean(x²) + eps)`, times a weight if there is one.
     pub(crate) rms_norm: fn(&[f32], Option<&[f32]>, f32, &mut [f32]),
     /// The position of the first value that is infinite or NaN.
@@ -243,6 +263,7 @@ macro_rules! table {
             ),
             softmax: entry!([$($feature)?], (scores: &mut [f32]), plain::softmax),
             gelu_mul: entry!([$($feature)?], (gate: &[f32], up: &[f32], out: &mut [f32]), plain::gelu_mul),
+            soft_cap: entry!([$($feature)?], (x: &[f32], cap: f32, out: &mut [f32]), plain::soft_cap),
             rms_norm: entry!(
                 [$($feature)?],
                 (x: &[f32], weight: Option<&[f32]>, eps: f32, out: &mut [f32]),
@@ -265,6 +286,7 @@ impl Kernels {
     pub(crate) fn available() -> Vec<&'static Self> {
         let special: Vec<&'static Self> = cfg_select! {
             target_arch = "x86_64" => x86::available(),
+            target_arch = "aarch64" => neon::available(),
             all(target_arch = "wasm32", target_feature = "simd128") => vec![&simd128::KERNELS],
             _ => Vec::new(),
         };
@@ -288,8 +310,8 @@ mod tests {
         for kernels in Kernels::available() {
             let mut found = vec![0.0; halves.len()];
             (kernels.add_weighted_halves)(&[1.0], &halves, 0, &mut found);
-            for (half, found) in (0..).zip(found) {
-                let expected = crate::float::half_to_f32(half);
+            for (half, found) in (0..=u16::MAX).zip(found) {
+                let expected = float::half_to_f32(half);
                 let same = found == expected || (found.is_nan() && expected.is_nan());
                 assert!(same, "{}: {half:#06x} is {found}", kernels.name);
             }

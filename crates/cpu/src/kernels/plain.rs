@@ -32,6 +32,17 @@ pub(super) fn gelu_mul(gate: &[f32], up: &[f32], out: &mut [f32]) {
     }
 }
 
+/// NaN where `x` is infinite: the cap would make it an ordinary number, and nothing would show that it was none.
+#[inline(always)]
+pub(super) fn soft_cap(x: &[f32], cap: f32, out: &mut [f32]) {
+    let by = 2.0 / cap;
+    for (x, out) in x.iter().zip(out) {
+        // The hyperbolic tangent by the logistic function.
+        let value = cap - 2.0 * cap / (1.0 + float::exp(x * by));
+        *out = if x.is_finite() { value } else { f32::NAN };
+    }
+}
+
 #[inline(always)]
 pub(super) fn rms_norm(x: &[f32], weight: Option<&[f32]>, eps: f32, out: &mut [f32]) {
     // In double precision, because squares of large values would swallow small ones.

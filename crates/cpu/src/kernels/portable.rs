@@ -85,7 +85,8 @@ impl Instructions for Portable {
     #[inline(always)]
     unsafe fn load_upper(at: *const u16) -> Self::Floats {
         // SAFETY: the caller's promise.
-        unsafe { at.cast::<[u16; LANES]>().read_unaligned() }.map(|bits| f32::from_bits(u32::from(bits) << 16))
+        unsafe { at.cast::<[u16; LANES]>().read_unaligned() }
+            .map(|bits| f32::from_bits(u32::from(bits) << 16))
     }
 
     #[inline(always)]

@@ -21,7 +21,7 @@ pub(super) fn products<I: Instructions, P: Packed, const GROUPS: usize, const SI
     for (row, out) in rows.chunks_exact(row_bytes).zip(out) {
         let mut sums = [0.0; GROUPS];
         for (blocks, x) in row.chunks(P::BYTES).zip(x) {
-            P::unpack(blocks, &mut weights);
+            P::unpack::<I>(blocks, &mut weights);
             let whole = I::group_sums::<GROUPS, SIGNED>(&weights.quants, &x.quants);
             for group in 0..GROUPS {
                 let scale = weights.scales[group] * x.scales::<GROUPS>()[group];
@@ -31,7 +31,8 @@ pub(super) fn products<I: Instructions, P: Packed, const GROUPS: usize, const SI
                 }
             }
         }
-        *out = total(sums);
+        // Without this, the compiler computes each sum in the order in which the last lines add them: in pairs.
+        *out = total(std::hint::black_box(sums));
     }
 }
 

@@ -24,9 +24,6 @@ pub(crate) struct Tile {
     minimums: Vec<f32>,
 }
 
-/// Four values, or the four bytes of four values.
-type Four<T> = [T; 4];
-
 /// Multiplies a tile of rows, as many as a vector has lanes or fewer, with the rows of `x` at `places`; those products are
 /// `out[place][from..]`.
 #[inline(always)]
@@ -52,7 +49,13 @@ pub(super) fn products<I: Instructions, P: Packed, const GROUPS: usize, const SI
             });
         }
     } else {
-        for (places, out) in eights.as_flattened().as_chunks::<4>().0.iter().zip(out_eights.as_flattened_mut().as_chunks_mut::<4>().0) {
+        for (places, out) in eights
+            .as_flattened()
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .zip(out_eights.as_flattened_mut().as_chunks_mut::<4>().0)
+        {
             let x = places.map(|place| x.row(place.input));
             tile.multiply::<I, GROUPS, SIGNED, 4>(blocks, x, |n, results| {
                 out[n][from..from + count].copy_from_slice(&results[..count]);
@@ -89,7 +92,7 @@ impl Tile {
             for block in 0..blocks {
                 for (unpacked, row) in unpacked.iter_mut().zip(rows.chunks_exact(row_bytes)) {
                     let bytes = &row[block * P::BYTES..];
-                    P::unpack(&bytes[..bytes.len().min(P::BYTES)], unpacked);
+                    P::unpack::<I>(&bytes[..bytes.len().min(P::BYTES)], unpacked);
                 }
                 for group in 0..GROUPS {
                     let at = group * blocks + block;
@@ -100,9 +103,9 @@ impl Tile {
                         // A square of four rows and sixteen values.
                         let sixteen = group * in_group / 4 + part;
                         let rows = unpacked.each_ref().map(|row| row.quants.as_chunks::<16>().0[sixteen]);
+                        let columns = I::transpose(rows);
                         for value in 0..4 {
-                            let column: [Four<u8>; 4] = rows.map(|row| row.as_chunks().0[value]);
-                            quants[(4 * part + value) * fours].copy_from_slice(column.as_flattened());
+                            quants[(4 * part + value) * fours] = columns[value];
                         }
                     }
                 }
@@ -130,7 +133,8 @@ impl Tile {
                 unsafe {
                     let mut whole = [I::no_ints(); N];
                     for four in 0..in_group {
-                        let weights = I::bytes(self.quants.as_ptr().add((at * in_group + four) * 4 * I::LANES));
+                        let weights =
+                            I::bytes(self.quants.as_ptr().add((at * in_group + four) * 4 * I::LANES));
                         for n in 0..N {
                             let quants = x[n].get_unchecked(block).quants.as_ptr();
                             let x = I::four_bytes(quants.add((group * in_group + four) * 4));

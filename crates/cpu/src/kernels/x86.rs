@@ -80,7 +80,8 @@ impl<const VNNI: bool> Instructions for Avx2<VNNI> {
                 _mm256_storeu_si256(sums.as_mut_ptr().cast(), _mm256_add_epi32(lower_halves, upper_halves));
             } else {
                 let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-                let (low, high) = (_mm256_permutevar8x32_epi32(low, order), _mm256_permutevar8x32_epi32(high, order));
+                let (low, high) =
+                    (_mm256_permutevar8x32_epi32(low, order), _mm256_permutevar8x32_epi32(high, order));
                 _mm256_storeu_si256(sums.as_mut_ptr().cast(), low);
                 _mm256_storeu_si256(sums.as_mut_ptr().add(8).cast(), high);
             }
@@ -160,6 +161,16 @@ impl<const VNNI: bool> Instructions for Avx2<VNNI> {
     fn splat(value: f32) -> __m256 {
         // SAFETY: see above.
         unsafe { _mm256_set1_ps(value) }
+    }
+
+    #[inline(always)]
+    fn half(bits: u16) -> f32 {
+        half(bits)
+    }
+
+    #[inline(always)]
+    fn transpose(rows: [[u8; 16]; 4]) -> [[u8; 16]; 4] {
+        transpose(rows)
     }
 
     #[inline(always)]
@@ -291,6 +302,16 @@ impl Instructions for Avx512 {
     }
 
     #[inline(always)]
+    fn half(bits: u16) -> f32 {
+        half(bits)
+    }
+
+    #[inline(always)]
+    fn transpose(rows: [[u8; 16]; 4]) -> [[u8; 16]; 4] {
+        transpose(rows)
+    }
+
+    #[inline(always)]
     fn add(a: __m512, b: __m512) -> __m512 {
         // SAFETY: see above.
         unsafe { _mm512_add_ps(a, b) }
@@ -312,6 +333,35 @@ impl Instructions for Avx512 {
     fn subtract_product(sum: __m512, a: __m512, b: __m512) -> __m512 {
         // SAFETY: see above.
         unsafe { _mm512_fnmadd_ps(a, b, sum) }
+    }
+}
+
+/// Widens a half float. Called only from functions that are compiled for F16C.
+#[inline(always)]
+fn half(bits: u16) -> f32 {
+    // SAFETY: F16C is there, as the comment above says.
+    unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits.into()))) }
+}
+
+/// Four rows of four words become four columns.
+#[inline(always)]
+fn transpose(rows: [[u8; 16]; 4]) -> [[u8; 16]; 4] {
+    // SAFETY: every x86-64 processor has these instructions, and arrays of sixteen bytes are read and written.
+    unsafe {
+        let [a, b, c, d] = rows.map(|row| _mm_loadu_si128(row.as_ptr().cast()));
+        let (ab, cd) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+        let (ab_high, cd_high) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
+        let columns = [
+            _mm_unpacklo_epi64(ab, cd),
+            _mm_unpackhi_epi64(ab, cd),
+            _mm_unpacklo_epi64(ab_high, cd_high),
+            _mm_unpackhi_epi64(ab_high, cd_high),
+        ];
+        columns.map(|column| {
+            let mut bytes = [0; 16];
+            _mm_storeu_si128(bytes.as_mut_ptr().cast(), column);
+            bytes
+        })
     }
 }
 

@@ -3,18 +3,19 @@
 //! Loops read and write copies of a block's fields: these tell the optimiser that results are not stored where inputs are.
 
 use super::{Packed, Unpacked, field, half};
+use crate::kernels::Instructions;
 
 /// A format of blocks of 256 values: its type, the bytes of a block, and what unpacks one.
 macro_rules! blocks_of_256 {
-    ($name:ident, $bytes:literal, $unpack:path) => {
+    ($name:ident, $bytes:literal, $unpack:ident) => {
         pub(crate) struct $name;
 
         impl Packed for $name {
             const BYTES: usize = $bytes;
 
             #[inline(always)]
-            fn unpack(blocks: &[u8], out: &mut Unpacked) {
-                $unpack(field::<$bytes>(blocks, 0), out);
+            fn unpack<I: Instructions>(blocks: &[u8], out: &mut Unpacked) {
+                $unpack::<I>(field::<$bytes>(blocks, 0), out);
             }
         }
     };
@@ -30,8 +31,8 @@ blocks_of_256!(Q6K, 210, q6_k);
 
 /// Two bits; 16 pairs of four-bit scale and minimum.
 #[inline(always)]
-fn q2_k(block: &[u8; 84], out: &mut Unpacked) {
-    let (d, dmin) = (half(block, 80), half(block, 82));
+fn q2_k<I: Instructions>(block: &[u8; 84], out: &mut Unpacked) {
+    let (d, dmin) = (half::<I>(block, 80), half::<I>(block, 82));
     let packed: [u8; 16] = *field(block, 0);
     for group in 0..16 {
         out.scales[group] = d * f32::from(packed[group] & 15);
@@ -42,9 +43,9 @@ fn q2_k(block: &[u8; 84], out: &mut Unpacked) {
 
 /// Three bits; 16 six-bit scales.
 #[inline(always)]
-fn q3_k(block: &[u8; 110], out: &mut Unpacked) {
+fn q3_k<I: Instructions>(block: &[u8; 110], out: &mut Unpacked) {
     let packed: [u8; 12] = *field(block, 96);
-    let d = half(block, 108);
+    let d = half::<I>(block, 108);
     for group in 0..16 {
         let nibble = (packed[group % 8] >> (4 * (group / 8))) & 15;
         let top = (packed[8 + group % 4] >> (2 * (group / 4))) & 3;
@@ -57,23 +58,23 @@ fn q3_k(block: &[u8; 110], out: &mut Unpacked) {
 
 /// Four bits; eight pairs of six-bit scale and minimum.
 #[inline(always)]
-fn q4_k(block: &[u8; 144], out: &mut Unpacked) {
-    scales_and_minimums(block, out);
+fn q4_k<I: Instructions>(block: &[u8; 144], out: &mut Unpacked) {
+    scales_and_minimums::<I>(block, out);
     nibbles(field(block, 16), &mut out.quants);
 }
 
 /// As [`q4_k`], with a fifth bit for each value between the scales and the nibbles.
 #[inline(always)]
-fn q5_k(block: &[u8; 176], out: &mut Unpacked) {
-    scales_and_minimums(block, out);
+fn q5_k<I: Instructions>(block: &[u8; 176], out: &mut Unpacked) {
+    scales_and_minimums::<I>(block, out);
     nibbles(field(block, 48), &mut out.quants);
     add_bits(*field(block, 16), 4, &mut out.quants);
 }
 
 /// Six bits; 16 signed scales.
 #[inline(always)]
-fn q6_k(block: &[u8; 210], out: &mut Unpacked) {
-    let d = half(block, 208);
+fn q6_k<I: Instructions>(block: &[u8; 210], out: &mut Unpacked) {
+    let d = half::<I>(block, 208);
     let packed: [u8; 16] = *field(block, 192);
     let mut scales = [0.0; 16];
     for group in 0..16 {
@@ -145,8 +146,8 @@ fn two_bits(packed: &[u8; 64], quants: &mut [u8; 256]) {
 /// The first four of each are whole in the low bits of bytes 0 to 7; the others have their low nibbles in bytes 8 to 11
 /// and their top two bits above the first four.
 #[inline(always)]
-fn scales_and_minimums(block: &[u8], out: &mut Unpacked) {
-    let (d, dmin) = (half(block, 0), half(block, 2));
+fn scales_and_minimums<I: Instructions>(block: &[u8], out: &mut Unpacked) {
+    let (d, dmin) = (half::<I>(block, 0), half::<I>(block, 2));
     let words: &[u8; 12] = field(block, 4);
     let word = |at: usize| u32::from_le_bytes(*field(words, at));
     let (first, second, rest) = (word(0), word(4), word(8));

@@ -10,7 +10,7 @@ mod tables;
 
 use rullama_gguf::Format;
 
-use crate::activations::BLOCK;
+use crate::{activations::BLOCK, kernels::Instructions};
 pub(crate) use {blocks32::*, k_quants::*, tables::*};
 
 /// 256 values. Formats with groups of 32 use the first half of the scales and minimums.
@@ -34,7 +34,7 @@ pub(crate) trait Packed {
     const BYTES: usize;
 
     /// Unpacks 256 values, or fewer at the end of a row, to which zeros are added.
-    fn unpack(blocks: &[u8], out: &mut Unpacked);
+    fn unpack<I: Instructions>(blocks: &[u8], out: &mut Unpacked);
 }
 
 /// A format with signed bytes as one with unsigned bytes, for instructions that multiply only these with signed ones.
@@ -44,8 +44,8 @@ impl<P: Packed> Packed for Raised<P> {
     const BYTES: usize = P::BYTES;
 
     #[inline(always)]
-    fn unpack(blocks: &[u8], out: &mut Unpacked) {
-        P::unpack(blocks, out);
+    fn unpack<I: Instructions>(blocks: &[u8], out: &mut Unpacked) {
+        P::unpack::<I>(blocks, out);
         for quant in &mut out.quants {
             *quant ^= 0x80;
         }
@@ -98,6 +98,6 @@ fn field<const LEN: usize>(block: &[u8], at: usize) -> &[u8; LEN] {
 
 /// The half float at `at`.
 #[inline(always)]
-fn half(block: &[u8], at: usize) -> f32 {
-    crate::float::half_to_f32(u16::from_le_bytes(*field(block, at)))
+fn half<I: Instructions>(block: &[u8], at: usize) -> f32 {
+    I::half(u16::from_le_bytes(*field(block, at)))
 }

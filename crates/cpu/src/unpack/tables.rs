@@ -1,10 +1,11 @@
 //! Four-bit formats whose codes name a value of a table. The layouts are those of `rullama_gguf::format`.
 
 use super::{Packed, Unpacked, blocks32::blocks_of_32, field, half, k_quants::blocks_of_256};
+use crate::kernels::Instructions;
 
 blocks_of_32!(
     /// Signed bytes.
-    Iq4Nl, 18, |block| (look_up(field(block, 2)), half(block, 0), 0.0)
+    Iq4Nl, 18, |block| (look_up(field(block, 2)), half::<I>(block, 0), 0.0)
 );
 blocks_of_256!(Iq4Xs, 136, iq4_xs);
 
@@ -13,8 +14,8 @@ const CURVE: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38
 
 /// One half float, eight six-bit scales in two parts, 128 bytes of nibbles in runs of 16.
 #[inline(always)]
-fn iq4_xs(block: &[u8; 136], out: &mut Unpacked) {
-    let d = half(block, 0);
+fn iq4_xs<I: Instructions>(block: &[u8; 136], out: &mut Unpacked) {
+    let d = half::<I>(block, 0);
     let high = u16::from_le_bytes(*field(block, 2));
     let low: &[u8; 4] = field(block, 4);
     for (run, quants) in out.quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
