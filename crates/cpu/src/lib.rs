@@ -46,7 +46,7 @@ mod parallel;
 mod product;
 mod rope;
 mod step;
-#[cfg(any(all(test, not(target_family = "wasm")), all(target_family = "wasm", target_feature = "atomics")))]
+#[cfg(any(not(target_family = "wasm"), target_feature = "atomics"))]
 mod team;
 #[cfg(all(target_family = "wasm", target_feature = "atomics"))]
 pub mod threads;

@@ -1,7 +1,8 @@
-//! Threads that help the one that has work: what rayon's threads are natively, for WebAssembly with shared memory.
+//! Threads that help the one that has work.
 //!
-//! There, JavaScript starts threads: each calls [`Team::help`] and stays. A thread that has work opens it to the others and
-//! does its own share meanwhile, so work is done however many helpers have come by then, or none at all. Helpers take one
+//! Natively they are started with the first work; where WebAssembly shares its memory, JavaScript starts them. Each calls
+//! [`Team::help`] and stays. A thread that has work opens it to the others and does its own share meanwhile, so work is
+//! done however many helpers have come by then, or none at all. Helpers take one
 //! piece after another, look out for new work for a moment, and then sleep.
 
 #![expect(unsafe_code, reason = "helpers reach work on the stack of another thread, which waits for them")]
@@ -113,14 +114,13 @@ impl Team {
         self.helpers.fetch_add(1, Relaxed);
     }
 
-    /// Helps from now on.
+    /// Helps from now on, beginning with the work of this moment.
     pub(crate) fn help(&self) -> ! {
-        // The work of this moment is over before helpers come, or is done without this one.
-        let mut seen = self.rounds.load(SeqCst);
         loop {
-            self.await_round(seen);
-            seen = self.rounds.load(SeqCst);
+            // Before the work is looked at: what comes during it is not missed.
+            let seen = self.rounds.load(SeqCst);
             self.take_part();
+            self.await_round(seen);
         }
     }
 

@@ -149,7 +149,8 @@ impl Weights {
         }
         let tensor = self.tensor(info)?;
         let bytes = self.model.read(tensor.rows_range(0..1)).await?;
-        let values = decoded(info, tensor.format, &bytes)?;
+        let mut values = vec![0.0; info.width as usize];
+        decode(info, tensor.format, &bytes, &mut values)?;
         self.held.borrow_mut().vectors.insert(info.tensor.clone(), values.into());
         Ok(())
     }
@@ -220,31 +221,33 @@ impl Weights {
         Ok(self.tensor(info)?.format)
     }
 
-    /// Rows of a table, by number. Tables can be larger than everything else, so no more than these rows are read, several
-    /// at a time: a server takes as long to answer for one as for all of them.
+    /// Decodes rows of a table times `scale`, each to its place. Tables can be larger than everything else, so no more than these rows are
+    /// read, several at a time: a server takes as long to answer for one as for all of them.
     pub(crate) async fn table_rows(
         &self,
         info: &WeightInfo,
-        rows: impl Iterator<Item = u32>,
-    ) -> Result<HashMap<u32, Vec<f32>>, CpuError> {
-        let rows: Vec<u32> = rows.collect::<BTreeSet<u32>>().into_iter().collect();
-        let mut read = HashMap::new();
-        for rows in rows.chunks(READ_AT_ONCE) {
-            let values = try_join_all(rows.iter().map(|&row| self.table_row(info, row))).await?;
-            read.extend(rows.iter().copied().zip(values));
-        }
-        Ok(read)
-    }
-
-    async fn table_row(&self, info: &WeightInfo, row: u32) -> Result<Vec<f32>, CpuError> {
+        places: Vec<(u32, &mut [f32])>,
+        scale: f32,
+    ) -> Result<(), CpuError> {
         let held = self.held.borrow().matrices.get(&info.tensor).cloned();
-        if let Some(tensor) = held {
-            let bytes = &tensor.bytes[row as usize * tensor.row_bytes..][..tensor.row_bytes];
-            return decoded(info, tensor.format, bytes);
+        let scaled = |format, bytes: &[u8], out: &mut [f32]| {
+            decode(info, format, bytes, out)?;
+            out.iter_mut().for_each(|value| *value *= scale);
+            Ok(())
+        };
+        if let Some(Tensor { bytes, row_bytes, format }) = held.as_deref() {
+            let row = |row: u32| &bytes[row as usize * row_bytes..][..*row_bytes];
+            return places.into_iter().try_for_each(|(number, out)| scaled(*format, row(number), out));
         }
         let tensor = self.tensor(info)?;
-        let bytes = self.model.read(tensor.rows_range(row.into()..u64::from(row) + 1)).await?;
-        decoded(info, tensor.format, &bytes)
+        let rows: BTreeSet<u64> = places.iter().map(|&(row, _)| row.into()).collect();
+        let rows: Vec<u64> = rows.into_iter().collect();
+        let mut read = HashMap::new();
+        for rows in rows.chunks(READ_AT_ONCE) {
+            let bytes = rows.iter().map(|&row| self.model.read(tensor.rows_range(row..row + 1)));
+            read.extend(rows.iter().zip(try_join_all(bytes).await?));
+        }
+        places.into_iter().try_for_each(|(row, out)| scaled(tensor.format, &read[&u64::from(row)], out))
     }
 
     fn tensor(&self, info: &WeightInfo) -> Result<ModelTensor<'_>, CpuError> {
@@ -258,9 +261,7 @@ fn is_matrix(op: &Op) -> bool {
     matches!(op, Op::Linear { .. } | Op::ExpertLinear { .. })
 }
 
-fn decoded(info: &WeightInfo, format: Format, bytes: &[u8]) -> Result<Vec<f32>, CpuError> {
-    let mut values = vec![0.0; info.width as usize];
-    let result = format.decode(bytes, &mut values);
-    result.map_err(|source| CpuError::Format { tensor: info.tensor.clone(), source })?;
-    Ok(values)
+fn decode(info: &WeightInfo, format: Format, bytes: &[u8], out: &mut [f32]) -> Result<(), CpuError> {
+    let result = format.decode(bytes, out);
+    result.map_err(|source| CpuError::Format { tensor: info.tensor.clone(), source })
 }
