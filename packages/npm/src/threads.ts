@@ -46,32 +46,48 @@ export async function startThreads(wasm: Runtime & Partial<Threaded>, count: num
   await Promise.all(Array.from({ length: Math.max(0, missing) }, () => startThread({ module, memory })));
 }
 
-/** Starts a thread and waits until it is ready, or known not to be. */
+/** Starts a thread and waits until it is ready, or known not to be. The engine computes without one that is not. */
 async function startThread(parts: { module: WebAssembly.Module; memory: WebAssembly.Memory }): Promise<void> {
-  let worker: Worker;
-  try {
-    // Bundlers look for exactly this expression.
-    worker = new Worker(new URL("./thread.js", import.meta.url), { type: "module", name: "rullama thread" });
-  } catch {
-    // A script of another origin is refused; one that imports it is not.
-    const text = `import ${JSON.stringify(new URL("./thread.js", import.meta.url).href)};`;
-    worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })), { type: "module", name: "rullama thread" });
-  }
   await new Promise<void>((resolve) => {
-    const patience = setTimeout(() => resolve(), PATIENCE);
+    const patience = setTimeout(resolve, PATIENCE);
     const settle = () => {
       clearTimeout(patience);
       resolve();
     };
-    worker.addEventListener("message", () => {
-      running.push(worker);
+    try {
+      const worker = ownThread() ?? blobThread();
+      worker.addEventListener("message", () => {
+        running.push(worker);
+        settle();
+      });
+      worker.addEventListener("error", (event) => {
+        event.preventDefault();
+        settle();
+      });
+      worker.postMessage(parts);
+    } catch {
+      // The page's policy forbids such workers.
       settle();
-    });
-    worker.addEventListener("error", (event) => {
-      // The engine computes without it, and `engine.info` tells how many there are.
-      event.preventDefault();
-      settle();
-    });
-    worker.postMessage(parts);
+    }
   });
+}
+
+/** A thread from the package's script; undefined if that is of another origin. */
+function ownThread(): Worker | undefined {
+  try {
+    // Bundlers look for exactly this expression.
+    return new Worker(new URL("./thread.js", import.meta.url), { type: "module", name: "rullama thread" });
+  } catch {
+    return undefined;
+  }
+}
+
+/** A thread of the page's origin that imports the script from wherever the package is. */
+function blobThread(): Worker {
+  const text = `import ${JSON.stringify(new URL("./thread.js", import.meta.url).href)};`;
+  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  const worker = new Worker(url, { type: "module", name: "rullama thread" });
+  // The worker has read the URL when its first message arrives.
+  worker.addEventListener("message", () => URL.revokeObjectURL(url), { once: true });
+  return worker;
 }
