@@ -184,4 +184,6 @@ export const tests = [
   ownPage("a policy like that of a Chrome extension", "/pages/extension.html?extension"),
   ownPage("a page that Vite built", "/vite/index.html"),
   ownPage("a page with a worker of its own that Vite built", "/vite/own-worker.html"),
+  ownPage("threads of an isolated page that Vite built", "/vite/index.html?isolated"),
+  ownPage("threads of an isolated page with a worker of its own that Vite built", "/vite/own-worker.html?isolated"),
 ];

@@ -1,6 +1,6 @@
 // A server for test pages: the package as it is published, test models, and answers that servers should not give.
 //
-// The page at `/?isolated` is isolated from others, as threads need it. Below `/without-threads/` is the package without the script of a
+// A page with the word `isolated` in its query is isolated from others, as threads need it. Below `/without-threads/` is the package without the script of a
 // thread. A path of `/models/NAME` or `/demo/NAME` answers Range requests. Words in the query change that, each in its own way: see
 // `ODDITIES`.
 
@@ -86,8 +86,9 @@ async function answer(url, request, response, count, folders) {
     return answerModel(path, request, response, count, oddities);
   }
   const headers = { "content-type": TYPES[extname(path)] ?? "application/octet-stream" };
-  if (folder === "dist" || folder === "without-threads") {
-    Object.assign(headers, ISOLATED, { "cross-origin-resource-policy": "cross-origin" });
+  // The scripts of workers need them as well, and do not know of their page.
+  if (extname(path) === ".js" || url.searchParams.has("isolated")) {
+    Object.assign(headers, ISOLATED);
   }
   if (folder === "without-threads" && rest.join() === "thread.js") {
     response.writeHead(404);
