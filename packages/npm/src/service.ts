@@ -200,7 +200,7 @@ export class Service {
     if (info.gpu) {
       info.gpu.name ||= gpuName;
     }
-    return { ...info, backend: { ...info.backend, ...backend } };
+    return { ...info, backend: { ...backend, ...info.backend } };
   }
 
   /** Writes a reply of a session once the earlier ones are finished. */

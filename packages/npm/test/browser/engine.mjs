@@ -565,7 +565,7 @@ export const tests = [
       assert.equal([whole.ids, whole.finishReason, whole.usage.generatedTokens], [told, "length", 24]);
       assert.equal(devices.length, 2, "devices");
       const { backend, gpu } = engine.info;
-      assert.equal([backend, gpu], [{ kind: "cpu", reason: "The GPU stopped working twice within a minute." }, null]);
+      assert.equal([backend, gpu], [{ kind: "cpu", reason: "The GPU stopped working twice within a minute.", threads: 1 }, null]);
       assert.equal(moved, [backend]);
       // The conversation goes on, and the CPU writes what a model that was on it all the time writes.
       const messages = await session.messages();
