@@ -1,6 +1,5 @@
-// `cargo xtask phone` against chromedriver, in a Chromium without a window that computes with SwiftShader. Each step reads what the
-// walk prints, as people do. Kernels take half a minute to compile there, so only one walk waits for a model and a reply; the others
-// show what they have to before that.
+// `cargo xtask phone` against chromedriver, in a Chromium without a window that only emulates a GPU, so that the CPU computes. Each step
+// reads what the walk prints, as people do.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
