@@ -54,7 +54,7 @@ pub(crate) async fn load(
     }
 }
 
-/// Says that a reply goes on on the CPU.
+/// Says that a reply goes on on the CPU, on a line of its own: the reply may be in the middle of one.
 fn tell_of_move(error: &EngineError) {
     output::note(format_args!("\nnote: {error}, so rullama goes on on the CPU (choose with --backend)"));
 }

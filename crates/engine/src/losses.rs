@@ -5,8 +5,6 @@
 
 use std::cell::Cell;
 
-use crate::EngineError;
-
 /// Seconds within which a second loss is one too many.
 const SOON: f64 = 60.0;
 
@@ -14,7 +12,8 @@ const SOON: f64 = 60.0;
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub enum Unsteady {
-    /// Opens it again each time. A reply survives a few losses, and then ends with [`EngineError::DeviceLost`].
+    /// Opens it again each time. A reply survives a few losses, and then ends with
+    /// [`EngineError::DeviceLost`](crate::EngineError::DeviceLost).
     #[default]
     Reopen,
     /// Ends the reply, so that the caller can go on elsewhere.
@@ -28,7 +27,7 @@ pub enum Unsteady {
         /// A clock.
         seconds: fn() -> f64,
         /// Is told why, once.
-        told: fn(&EngineError),
+        told: fn(&crate::EngineError),
     },
 }
 

@@ -22,8 +22,9 @@ const ON_CPU = "Small models, such as the demo model, answer quickly. Larger mod
 
 export function verdict(support: Facts, deviceMemory: number | undefined): Verdict {
   if (support.kind === "no" || support.adapter.fallback) {
-    const title = support.kind === "no" ? TITLES[support.lack] : "The CPU computes: this browser has no GPU and emulates one";
-    return { tone: "fair", title, text: ON_CPU };
+    return support.kind === "no"
+      ? { tone: "fair", title: TITLES[support.lack], text: ON_CPU }
+      : { tone: "fair", title: "This browser has no GPU and only emulates one", text: `So the CPU computes, unless the settings say otherwise. ${ON_CPU}` };
   }
   const size = bytes(largestModel(support.adapter, deviceMemory));
   return {

@@ -173,6 +173,9 @@ export async function withoutWebGpu(checks, browser, origin) {
   await checks.check("whoever asks for the GPU is told that there is none, and is back on the CPU by one press", async () => {
     await page.click('[aria-label="Settings"]');
     await page.select('[data-setting="backend"]', "gpu");
+    await page.waitForSelector("dialog >> text=Now the CPU computes. Load the model again to change it.");
+    await page.locator("dialog >> text=Load again").scrollIntoView();
+    await app.shot("no-webgpu-settings");
     await page.click("dialog >> text=Load again");
     await app.dialogClosed();
     await page.waitForSelector(".notice >> text=The settings ask for the GPU");
