@@ -9,7 +9,7 @@ use std::{rc::Rc, time::Instant};
 
 use rullama_cpu::{Caches, Executor, Output, Step};
 use rullama_gemma::{Config, Outputs, text};
-use rullama_gguf::open_path;
+use rullama_gguf::{MemorySource, Model};
 use rullama_graph::{CacheFormat, Graph};
 
 /// Tokens of a prompt that are read at once.
@@ -21,7 +21,8 @@ fn main() {
         std::env::args().skip(1).partition(|word| word.starts_with("--"));
     let number = |at: usize, otherwise| words.get(at).map_or(otherwise, |word| word.parse().unwrap());
     let (path, prompt, generate) = (&words[0], number(1, 128), number(2, 24));
-    let model = Rc::new(pollster::block_on(open_path(path)).unwrap());
+    let source = MemorySource::new(std::fs::read(path).unwrap());
+    let model = Rc::new(pollster::block_on(Model::open(Box::new(source))).unwrap());
     let graph = text(&model, &Config::read(&model).unwrap(), Outputs::Last).unwrap();
     let mut executor = Executor::new(model, u64::MAX);
     if let Some(name) = options.iter().find_map(|option| option.strip_prefix("--instructions=")) {

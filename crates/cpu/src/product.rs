@@ -19,8 +19,9 @@ const WORTH_A_TILE: usize = 4;
 /// Rows of floating-point weights that are multiplied with four rows of activations before the next four.
 const FLOAT_ROWS: usize = 8;
 
-/// Fewer products than this are not worth waking a thread.
-const WORTH_SHARING: usize = 1 << 16;
+/// Fewer products than this are not worth sharing: one thread needs some microseconds for them, and a thread that sleeps or
+/// waits for a processor would need longer to come.
+const WORTH_SHARING: usize = 1 << 18;
 
 /// Rows of weights as they are stored.
 #[derive(Debug, Clone, Copy)]

@@ -84,10 +84,9 @@ impl Instructions for Simd128 {
         if !SIGNED {
             return Sums { whole: i32x4_relaxed_dot_i8x16_i7x16_add(x, weights, sums.whole), ..sums };
         }
-        // Unsigned weights are below 128, so they may be widened as signed ones. All lanes of `x` are the same.
-        let x = i16x8_extend_low_i8x16(x);
-        let low = i32x4_dot_i16x8(i16x8_extend_low_i8x16(weights), x);
-        let high = i32x4_dot_i16x8(i16x8_extend_high_i8x16(weights), x);
+        // All lanes of `x` are the same.
+        let (x, [low, high]) = (i16x8_extend_low_i8x16(x), widen::<SIGNED>(weights));
+        let (low, high) = (i32x4_dot_i16x8(low, x), i32x4_dot_i16x8(high, x));
         Sums { pairs: [i32x4_add(sums.pairs[0], low), i32x4_add(sums.pairs[1], high)], ..sums }
     }
 
@@ -178,17 +177,25 @@ impl Instructions for Simd128 {
     }
 }
 
-/// The sums of four products each.
+/// The sums of four products each, of values that all belong to one group.
 #[inline(always)]
 fn fours<const SIGNED: bool>(weights: v128, x: v128) -> v128 {
     #[cfg(target_feature = "relaxed-simd")]
     if !SIGNED {
         return i32x4_relaxed_dot_i8x16_i7x16_add(x, weights, i32x4_splat(0));
     }
-    let low = i32x4_dot_i16x8(i16x8_extend_low_i8x16(weights), i16x8_extend_low_i8x16(x));
-    let high = i32x4_dot_i16x8(i16x8_extend_high_i8x16(weights), i16x8_extend_high_i8x16(x));
-    // Lanes of these are sums of two, of neighbouring values in `low` and `high` each; all belong to one group.
-    i32x4_add(low, high)
+    let [low, high] = widen::<SIGNED>(weights);
+    let low = i32x4_dot_i16x8(low, i16x8_extend_low_i8x16(x));
+    i32x4_add(low, i32x4_dot_i16x8(high, i16x8_extend_high_i8x16(x)))
+}
+
+/// Bytes as numbers of sixteen bits. For unsigned ones that takes fewer instructions of the machine.
+#[inline(always)]
+fn widen<const SIGNED: bool>(bytes: v128) -> [v128; 2] {
+    match SIGNED {
+        true => [i16x8_extend_low_i8x16(bytes), i16x8_extend_high_i8x16(bytes)],
+        false => [u16x8_extend_low_u8x16(bytes), u16x8_extend_high_u8x16(bytes)],
+    }
 }
 
 /// The sum of all lanes of each of four vectors.
