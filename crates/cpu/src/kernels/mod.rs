@@ -198,7 +198,12 @@ fn float_products<I: Instructions>(format: Format, row: &[u8], x: &[&[f32]], out
 /// A function of the table: `work`, compiled for the features that are named.
 macro_rules! entry {
     ([$($feature:literal)?], ($($name:ident: $kind:ty),*) $(-> $result:ty)?, $work:expr) => {{
-        #[allow(unused_unsafe, clippy::allow_attributes, reason = "portable functions need no unsafe")]
+        #[allow(
+            unused_unsafe,
+            clippy::too_many_arguments,
+            clippy::allow_attributes,
+            reason = "portable functions need no unsafe; a product says where each row comes from and goes"
+        )]
         fn outer($($name: $kind),*) $(-> $result)? {
             $(#[target_feature(enable = $feature)])?
             fn inner($($name: $kind),*) $(-> $result)? {
