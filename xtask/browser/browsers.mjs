@@ -36,7 +36,7 @@ const BROWSERS = {
       "C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe",
     ],
     install: "apt-get install chromium",
-    options: () => ({ browser: "chrome", args: CHROMIUM_FLAGS }),
+    options: (_downloads, webgpu) => ({ browser: "chrome", args: webgpu ? CHROMIUM_FLAGS : [...CHROMIUM_FLAGS.filter((flag) => !/webgpu/.test(flag)), "--disable-features=WebGPU"] }),
   },
   firefox: {
     programs: [
@@ -46,10 +46,10 @@ const BROWSERS = {
       "C:\\Program Files\\Mozilla Firefox\\firefox.exe",
     ],
     install: "apt-get install firefox-esr libvulkan1 mesa-vulkan-drivers",
-    options: (downloads) => ({
+    options: (downloads, webgpu) => ({
       browser: "firefox",
       extraPrefsFirefox: {
-        "dom.webgpu.enabled": true,
+        "dom.webgpu.enabled": webgpu,
         // Firefox does not trust software drivers unless told.
         "gfx.webgpu.ignore-blocklist": true,
         // Some containers forbid the system calls that the sandbox needs, and tests open only our own pages.
@@ -88,9 +88,9 @@ export function find(name) {
 
 /**
  * Starts a browser. It ends with this process and leaves no files behind, except in the folder `profile` if one is given:
- * a browser started there again has everything it stored.
+ * a browser started there again has everything it stored. `webgpu` may be false, as in browsers that have none.
  */
-export async function start(name, { profile } = {}) {
+export async function start(name, { profile, webgpu = true } = {}) {
   const executablePath = find(name);
   // Everything a browser writes goes into one folder, which is removed at the end.
   const folder = mkdtempSync(join(tmpdir(), "rullama-browser-"));
@@ -100,7 +100,7 @@ export async function start(name, { profile } = {}) {
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   process.on("exit", remove);
   const browser = await puppeteer.launch({
-    ...BROWSERS[name].options(downloads),
+    ...BROWSERS[name].options(downloads, webgpu),
     executablePath,
     userDataDir: profile ?? join(folder, "profile"),
     env: { ...process.env, HOME: folder, TMPDIR: folder, MESA_SHADER_CACHE_DIR: KERNEL_CACHE },

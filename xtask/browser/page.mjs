@@ -232,6 +232,11 @@ class Page {
     await this.#act(selector, (element) => element.evaluate(paste, text));
   }
 
+  /** Chooses an option of a list by its value. */
+  select(selector, value) {
+    return this.#act(selector, (element) => element.select(value));
+  }
+
   async press(selector, keys) {
     await this.focus(selector);
     await this.keyboard.press(keys);

@@ -6,6 +6,7 @@
 //   title     what must hold
 //   browsers  the names of those it runs in; both, unless given
 //   gpu       features of WebGPU's adapter that it needs, such as ["subgroups"]; [] is any adapter. Without it, no GPU is needed
+//   webgpu    false for a browser without WebGPU, as many people have: Firefox has none then, Chromium finds no GPU for it
 //   profile   whether it gets a browser of its own with a profile on disk, and can restart it
 //   drives    whether it starts the browser itself, by another driver; then `t.browser` is undefined
 //   quick     whether it is one of the few that `--quick` runs
@@ -122,6 +123,7 @@ async function runJob(name, file) {
     report(name, `${file.name} can be set up`, since, error);
   }
   await job.browser?.close();
+  await job.withoutWebGpu?.close();
   await job.shared?.close();
   console.log(`${name}: ${file.name} took ${seconds(since)} s`);
 }
@@ -155,11 +157,13 @@ async function runTest(job, test) {
       profile = await mkdtemp(join(tmpdir(), "rullama-profile-"));
       t.browser = await start(name, { profile });
     } else if (!test.drives) {
+      const webgpu = test.webgpu ?? true;
+      const place = webgpu ? "browser" : "withoutWebGpu";
       // A browser that crashed in the test before is replaced.
-      if (!job.browser?.raw.connected) {
-        job.browser = await start(name);
+      if (!job[place]?.raw.connected) {
+        job[place] = await start(name, { webgpu });
       }
-      t.browser = job.browser;
+      t.browser = job[place];
     }
     if (test.gpu) {
       job.features ??= await adapterFeatures(t.browser);

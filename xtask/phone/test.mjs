@@ -1,6 +1,5 @@
-// `cargo xtask phone` against chromedriver, in a Chromium without a window that computes with SwiftShader. Each step reads what the
-// walk prints, as people do. Kernels take half a minute to compile there, so only one walk waits for a model and a reply; the others
-// show what they have to before that.
+// `cargo xtask phone` against chromedriver, in a Chromium without a window that only emulates a GPU, so that the CPU computes. Each step
+// reads what the walk prints, as people do.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -129,6 +128,8 @@ async function beforeTheWalk() {
 
 async function wholeWalk() {
   server.logs.push({ tag: "old", text: "from before the walk" });
+  // Slow enough that progress is seen.
+  Object.assign(server.behaviour, { pause: 300 });
   const walk = await start(["--model", address(MODEL), "--say", SAID, "--screenshot", picture, "--keep", ...SETTINGS], (line, { told }) => {
     // What a page would report while the walk is under way.
     if (line.startsWith("page ") && !told.logged) {
@@ -136,6 +137,7 @@ async function wholeWalk() {
       server.logs.push({ tag: "phone", text: "reported meanwhile" });
     }
   });
+  Object.assign(server.behaviour, { pause: 0 });
   await checks.check("a walk from navigation to the reply succeeds", async () => {
     equal(walk.status, 0, `status; it printed\n${walk.output}\n${walk.errors}\n`);
   });
@@ -145,7 +147,7 @@ async function wholeWalk() {
   await printed("the page is told", new RegExp(`^page     ${server.origin}/ “rullama” in [\\d.]+ s$`, "m"));
   await printed("the graphics processor is told", /^gpu      .*swiftshader/im);
   await printed("the model is told", new RegExp(`^model    ${address(MODEL)}, by its address$`, "m"));
-  await printed("progress is told", /^load     (Downloading|Compiling shaders|Copying to the GPU|Checking) · \d+ %/m);
+  await printed("progress is told", /^load     (Downloading|Reading the weights|Checking) · \d+ %/m);
   await printed("that the model is ready is told", new RegExp(`^load     ${MODEL} is ready in [\\d.]+ s$`, "m"));
   await printed("what was said is told", new RegExp(`^say      ${SAID}$`, "m"));
   await checks.check("the reply is told as the page shows it", async () => {

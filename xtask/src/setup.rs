@@ -24,12 +24,12 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-driver", "firefox-esr"];
 
 /// Installs what the npm package is built with. False when something of it is missing.
 pub(crate) fn for_web() -> bool {
-    node() && target(WASM) && npm_packages(&["packages/npm"])
+    node() && target(WASM) && rust_sources() && npm_packages(&["packages/npm"])
 }
 
 /// Installs what building and serving the app takes. False when something of it is missing. A browser is the user's own.
 pub(crate) fn for_running() -> bool {
-    if !(node() && target(WASM) && npm_packages(&["packages/npm", "packages/app"])) {
+    if !(node() && target(WASM) && rust_sources() && npm_packages(&["packages/npm", "packages/app"])) {
         return false;
     }
     // Programs start without, and say that there is no GPU.
@@ -49,7 +49,7 @@ pub(crate) fn for_quick_tests() -> bool {
 
 /// Installs what the tests need besides. False when something is missing that no test can do without.
 pub(crate) fn for_tests() -> bool {
-    let targets = [WASM, WASI].into_iter().all(target);
+    let targets = [WASM, WASI].into_iter().all(target) && rust_sources();
     if has_apt() {
         system_packages(&[&DRIVERS[..], &BROWSERS].concat());
     } else {
@@ -170,6 +170,19 @@ fn target(target: &str) -> bool {
         return true;
     }
     complain(&format!("the Rust target {target} is missing. Install it with:\n  rustup target add {target}"));
+    false
+}
+
+/// The sources of the standard library, which the wasm file with threads compiles anew.
+fn rust_sources() -> bool {
+    let library = "lib/rustlib/src/rust/library/Cargo.lock";
+    let found = output(&["rustc", "--print", "sysroot"]).map(|folder| Path::new(folder.trim()).join(library));
+    if found.is_some_and(|file| file.is_file()) || run(&["rustup", "component", "add", "rust-src"]) {
+        return true;
+    }
+    complain(
+        "the sources of Rust's standard library are missing. Install them with:\n  rustup component add rust-src",
+    );
     false
 }
 

@@ -18,24 +18,53 @@ struct Build {
     /// Flags of the compiler. Builds with other flags have a target folder of their own.
     flags: &'static [&'static str],
     folder: &'static str,
+    /// Whether the standard library is compiled with the same flags.
+    own_std: bool,
     /// The most that a browser may have to download of it, compressed.
     most_bytes: u64,
 }
 
-const BUILDS: [Build; 2] = [
-    Build { name: "rullama", features: &[], flags: &[], folder: "", most_bytes: 1_000_000 },
+const BUILDS: [Build; 3] = [
+    Build { name: "rullama", features: &[], flags: &[], folder: "", own_std: false, most_bytes: 1_000_000 },
     Build {
         name: "rullama-cpu",
         features: &["--no-default-features", "--features", "cpu"],
         // Every browser of the last years has these vectors.
         flags: &["-Ctarget-feature=+simd128"],
         folder: "web-cpu",
+        own_std: false,
+        most_bytes: 800_000,
+    },
+    Build {
+        name: "rullama-cpu-threads",
+        features: &["--no-default-features", "--features", "cpu"],
+        flags: &THREADS,
+        folder: "web-cpu-threads",
+        // The one of the toolchain was compiled without atomics, and the linker refuses to mix the two.
+        own_std: true,
         most_bytes: 800_000,
     },
 ];
 
+/// What a build whose memory is shared needs: atomics, a memory that is made elsewhere and may grow to all of its four
+/// gibibytes, and the symbols by which wasm-bindgen gives each thread variables of its own.
+pub(crate) const THREADS: [&str; 8] = [
+    "-Ctarget-feature=+atomics,+bulk-memory,+mutable-globals,+simd128",
+    "-Clink-arg=--shared-memory",
+    "-Clink-arg=--import-memory",
+    "-Clink-arg=--max-memory=4294967296",
+    "-Clink-arg=--export=__wasm_init_tls",
+    "-Clink-arg=--export=__tls_size",
+    "-Clink-arg=--export=__tls_align",
+    "-Clink-arg=--export=__tls_base",
+];
+
+/// Compiles the standard library too. The stable toolchain does so only if it is told that it may use what is not stable.
+pub(crate) const OWN_STD: &str = "-Zbuild-std=std,panic_abort";
+pub(crate) const UNSTABLE: (&str, &str) = ("RUSTC_BOOTSTRAP", "1");
+
 /// What wasm-opt may use. Every browser with WebGPU has had these for years.
-const WASM_FEATURES: [&str; 8] = [
+const WASM_FEATURES: [&str; 9] = [
     "--enable-bulk-memory",
     "--enable-extended-const",
     "--enable-multivalue",
@@ -44,6 +73,7 @@ const WASM_FEATURES: [&str; 8] = [
     "--enable-reference-types",
     "--enable-sign-ext",
     "--enable-simd",
+    "--enable-threads",
 ];
 
 /// Builds `packages/npm/dist` and prints how large the wasm files are.
@@ -89,9 +119,11 @@ impl Build {
         // Cargo's own separator: folders may have spaces in their names.
         let flags = flags.collect::<Vec<_>>().join("\x1f");
         let words = ["cargo", "build", "--package", "rullama-web", "--target", WASM, "--profile", "web"];
-        let words = [&words[..], self.features].concat();
+        let own_std: &[&str] = if self.own_std { &[OWN_STD] } else { &[] };
+        let words = [&words[..], self.features, own_std].concat();
         say(&format!("$ {}", words.join(" ")));
         let mut cargo = command(&words);
+        cargo.envs(self.own_std.then_some(UNSTABLE));
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags).env("CARGO_TARGET_DIR", folder);
         cargo.status().is_ok_and(|status| status.success())
     }

@@ -4,11 +4,14 @@ use std::{
     cell::Cell,
     collections::BTreeMap,
     io::{self, IsTerminal as _},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rullama_engine::{CacheFormat, Engine, FinishReason, GenerateOptions, LoadOptions, Session, Usage};
+use rullama_engine::{
+    CacheFormat, Engine, EngineError, FinishReason, GenerateOptions, LoadOptions, Session, Unsteady, Usage,
+};
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, Residency};
 use serde_json::{Map, Value, json};
 
@@ -37,6 +40,9 @@ pub(crate) async fn load(
     match gpu {
         Some(gpu) => {
             arguments.memory.apply(&mut options, GPU_KV);
+            if backend == BackendChoice::Auto {
+                options.unsteady = Unsteady::Cpu { seconds, told: tell_of_move };
+            }
             load_on(gpu, opened, &options).await
         }
         None => {
@@ -48,8 +54,19 @@ pub(crate) async fn load(
     }
 }
 
+/// Says that a reply goes on on the CPU, on a line of its own: the reply may be in the middle of one.
+fn tell_of_move(error: &EngineError) {
+    output::note(format_args!("\nnote: {error}, so rullama goes on on the CPU (choose with --backend)"));
+}
+
+/// Seconds since this was first asked.
+fn seconds() -> f64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed().as_secs_f64()
+}
+
 /// Opens the GPU, or returns `None` to run on the CPU: if --backend says so, or if nobody chose and the GPU is missing,
-/// emulated in software, or wrong. A note says why.
+/// emulated in software, wrong, or lost while it is tested. A note says why.
 pub(crate) async fn choose_gpu(backend: BackendChoice) -> Result<Option<Gpu>, Failure> {
     if backend == BackendChoice::Cpu {
         return Ok(None);
@@ -61,6 +78,7 @@ pub(crate) async fn choose_gpu(backend: BackendChoice) -> Result<Option<Gpu>, Fa
     };
     let gpu = match Gpu::open(&GpuOptions::default()).await {
         Err(GpuError::NoAdapter { .. }) if is_free => return use_cpu(format_args!("no GPU found")),
+        Err(error @ GpuError::NoDevice { .. }) if is_free => return use_cpu(format_args!("{error}")),
         gpu => gpu?,
     };
     let name = &gpu.profile().name;
@@ -75,6 +93,9 @@ pub(crate) async fn choose_gpu(backend: BackendChoice) -> Result<Option<Gpu>, Fa
     match gpu.check_kernels().await {
         Err(GpuError::Unreliable { .. }) if is_free => {
             use_cpu(format_args!("this GPU ({name}) gives wrong results"))
+        }
+        Err(GpuError::Lost { .. }) if is_free => {
+            use_cpu(format_args!("this GPU ({name}) stopped working in the self-test"))
         }
         checked => Ok(checked.map(|()| Some(gpu))?),
     }

@@ -240,7 +240,7 @@ impl From<GpuError> for Failure {
 
 /// What to do if there is no GPU.
 const NO_GPU_HINT: &str = "install a Vulkan driver for your GPU";
-const NO_GPU_BACKEND_HINT: &str = "or use --backend cpu, which is slow";
+const NO_GPU_BACKEND_HINT: &str = "or use --backend cpu";
 
 impl From<GemmaError> for Failure {
     fn from(error: GemmaError) -> Self {

@@ -49,39 +49,28 @@ pub(crate) fn attend(
         let column = index % heads / served * width;
         let positions = &seen[index / heads];
         let rows = positions.start - to.first..positions.end - to.first;
+        let from = rows.start * kv_width + column;
         SCRATCH.with_borrow_mut(|Scratch { scores, decoded }| {
-            scores.clear();
-            decoded.resize(width, 0.0);
-            let part = |row: usize| (row * kv_width + column)..(row * kv_width + column + width);
+            scores.resize(rows.len(), 0.0);
             match to.keys {
-                Stored::F32(keys) => {
-                    for row in rows.clone() {
-                        let mut score = [0.0];
-                        (kernels.float_products)(query, &[&keys[part(row)]], &mut score);
-                        scores.push(score[0]);
-                    }
-                }
-                Stored::F16(keys) => {
-                    scores.extend(rows.clone().map(|row| (kernels.half_product)(query, &keys[part(row)])));
-                }
+                Stored::F32(keys) => (kernels.with_each)(query, &keys[from..], kv_width, scores),
+                Stored::F16(keys) => (kernels.with_each_half)(query, &keys[from..], kv_width, scores),
                 Stored::Q8 { quants, scales } => {
-                    for row in rows.clone() {
-                        decode(quants, scales, row, kv_width, column, decoded);
-                        let mut score = [0.0];
-                        (kernels.float_products)(query, &[decoded], &mut score);
-                        scores.push(score[0]);
+                    for (row, score) in rows.clone().zip(&mut *scores) {
+                        decode(quants, scales, row, kv_width, column, decoded, width);
+                        (kernels.with_each)(query, decoded, width, std::slice::from_mut(score));
                     }
                 }
             }
             (kernels.softmax)(scores);
             out.fill(0.0);
-            for (row, &score) in rows.zip(&*scores) {
-                match to.values {
-                    Stored::F32(values) => (kernels.add_scaled)(out, score, &values[part(row)]),
-                    Stored::F16(values) => (kernels.add_scaled_halves)(out, score, &values[part(row)]),
-                    Stored::Q8 { quants, scales } => {
-                        decode(quants, scales, row, kv_width, column, decoded);
-                        (kernels.add_scaled)(out, score, decoded);
+            match to.values {
+                Stored::F32(values) => (kernels.add_weighted)(scores, &values[from..], kv_width, out),
+                Stored::F16(values) => (kernels.add_weighted_halves)(scores, &values[from..], kv_width, out),
+                Stored::Q8 { quants, scales } => {
+                    for (row, score) in rows.zip(&*scores) {
+                        decode(quants, scales, row, kv_width, column, decoded, width);
+                        (kernels.add_weighted)(std::slice::from_ref(score), decoded, width, out);
                     }
                 }
             }
@@ -96,8 +85,17 @@ pub(crate) fn attend(
 }
 
 /// Decodes the columns of one head from a row of signed bytes.
-fn decode(quants: &[i8], scales: &[f32], row: usize, kv_width: usize, column: usize, out: &mut [f32]) {
-    let quants = &quants[row * kv_width.next_multiple_of(BLOCK)..][column..][..out.len()];
+fn decode(
+    quants: &[i8],
+    scales: &[f32],
+    row: usize,
+    kv_width: usize,
+    column: usize,
+    out: &mut Vec<f32>,
+    width: usize,
+) {
+    out.resize(width, 0.0);
+    let quants = &quants[row * kv_width.next_multiple_of(BLOCK)..][column..][..width];
     let scales = &scales[row * kv_width.div_ceil(BLOCK)..];
     if column.is_multiple_of(BLOCK) {
         let blocks = out.chunks_mut(BLOCK).zip(quants.chunks(BLOCK)).zip(&scales[column / BLOCK..]);

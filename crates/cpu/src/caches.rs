@@ -7,6 +7,8 @@
 use rullama_gguf::{Format, FormatError};
 use rullama_graph::{Cache, CacheFormat, CacheInfo, Graph};
 
+use crate::kernels::Half;
+
 /// Tokens by which a conversation can be set back at any time. Beyond that, it may have to be read again.
 const SET_BACK: usize = 1024;
 
@@ -35,7 +37,7 @@ struct LayerCache {
 #[derive(Debug, Clone)]
 enum Rows {
     F32(Vec<f32>),
-    F16(Vec<u16>),
+    F16(Vec<Half>),
     Q8 { quants: Vec<i8>, scales: Vec<f32> },
 }
 
@@ -43,7 +45,7 @@ enum Rows {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stored<'a> {
     F32(&'a [f32]),
-    F16(&'a [u16]),
+    F16(&'a [Half]),
     /// Rows of whole blocks of signed bytes, and a scale for each block.
     Q8 {
         quants: &'a [i8],
@@ -205,7 +207,7 @@ impl Rows {
                 for rows in rows.chunks(BLOCK) {
                     let bytes = &mut bytes[..2 * rows.len()];
                     Format::F16.encode(rows, bytes)?;
-                    values.extend(bytes.as_chunks().0.iter().map(|half| u16::from_le_bytes(*half)));
+                    values.extend(bytes.as_chunks().0.iter().map(|half| Half(u16::from_le_bytes(*half))));
                 }
             }
             Self::Q8 { quants, scales } => {

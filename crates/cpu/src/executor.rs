@@ -44,6 +44,7 @@ impl Executor {
     /// Runs `model` with the fastest instructions of this machine, and with at most `memory` bytes of weights held. Weights
     /// are read when they are first needed; those that do not fit are read again for each step.
     pub fn new(model: Rc<Model>, memory: u64) -> Self {
+        parallel::start();
         let kernels = Kernels::available()[0];
         Self { weights: Weights::new(model, memory), kernels, pool: RefCell::default() }
     }
@@ -127,13 +128,12 @@ impl Executor {
                         ready.push(next);
                     }
                     let count = ready.len();
-                    parallel::inside(|| {
-                        (at..).zip(&ready).try_for_each(|(index, ready)| run.compute(index, ready, caches))
-                    })?;
+                    (at..).zip(&ready).try_for_each(|(index, ready)| run.compute(index, ready, caches))?;
                     at += count;
                 }
                 (None, &Op::Embed { table, scale, soft }) => {
-                    let values = self.embed(run.step, graph.weight(table), scale, soft).await?;
+                    let mut values = run.buffer(at);
+                    self.embed(run.step, graph.weight(table), scale, soft, &mut values).await?;
                     run.finish(at, values)?;
                     at += 1;
                 }
@@ -155,10 +155,11 @@ impl Executor {
         table: &rullama_graph::WeightInfo,
         scale: f32,
         soft: SoftRows,
-    ) -> Result<Vec<f32>, CpuError> {
+        out: &mut [f32],
+    ) -> Result<(), CpuError> {
         let width = table.width as usize;
-        let mut out = Vec::with_capacity(step.rows.len() * width);
-        for row in &step.rows {
+        let mut places = Vec::with_capacity(step.rows.len());
+        for (row, out) in step.rows.iter().zip(out.chunks_mut(width)) {
             let token = match (row, soft) {
                 (Row::Token(id), _) => *id,
                 (Row::Soft(_), SoftRows::Token(id)) => id,
@@ -166,16 +167,16 @@ impl Executor {
                     if given.len() != width {
                         return Err(CpuError::SoftWidth { found: given.len(), expected: width });
                     }
-                    out.extend_from_slice(given);
+                    out.copy_from_slice(given);
                     continue;
                 }
             };
             if token >= table.rows {
                 return Err(CpuError::UnknownToken { id: token, vocabulary: table.rows });
             }
-            out.extend(self.weights.table_row(table, token).await?.into_iter().map(|value| value * scale));
+            places.push((token, out));
         }
-        Ok(out)
+        self.weights.table_rows(table, places, scale).await
     }
 
     /// Computes an operation whose matrices are not held, piece by piece.

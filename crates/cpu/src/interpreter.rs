@@ -13,7 +13,7 @@ use crate::{
     experts::{self, combine, route},
     kernels::Kernels,
     memory::Pool,
-    parallel::{each_chunk, each_row},
+    parallel::each_row,
     product::{Inputs, Place, StoredRows, multiply, quantises},
     rope::Turns,
     weights::Ready,
@@ -159,12 +159,10 @@ impl<'a> Run<'a> {
                 out.copy_from_slice(&x[x.len() - width..]);
             }
             Op::MeanRows { x, group } => mean_rows(self.get(x), width, group as usize, &mut out),
-            // NaN where `x` is infinite: the cap would make it an ordinary number, and nothing would show that it was none.
             Op::SoftCap { x, cap } => {
                 let x = self.get(x);
-                each_chunk(&mut out, 1 << 12, |chunk, out| {
-                    let x = &x[chunk << 12..][..out.len()];
-                    each(x, out, |x| if x.is_finite() { cap * (x / cap).tanh() } else { f32::NAN });
+                each_row(&mut out, 1 << 12, |part, out| {
+                    (kernels.soft_cap)(&x[part << 12..][..out.len()], cap, out);
                 });
             }
             Op::Route { logits, used } => {
@@ -200,6 +198,11 @@ impl<'a> Run<'a> {
             self.quantised.1.quantise(self.kernels, &self.values[x.index()], width);
             self.quantised.0 = Some((x.index(), width));
         }
+        self.buffer(index)
+    }
+
+    /// A buffer for the result of an operation, of whatever was in it.
+    pub(crate) fn buffer(&mut self, index: usize) -> Vec<f32> {
         self.pool.take(self.len(index))
     }
 

@@ -46,6 +46,10 @@ mod parallel;
 mod product;
 mod rope;
 mod step;
+#[cfg(any(not(target_family = "wasm"), target_feature = "atomics"))]
+mod team;
+#[cfg(all(target_family = "wasm", target_feature = "atomics"))]
+pub mod threads;
 mod unpack;
 mod weights;
 

@@ -1,32 +1,79 @@
-//! Work on several threads: rayon's natively, and one thread in a browser.
+//! Work on several threads: a team of as many as the machine has processors, those that JavaScript starts where WebAssembly
+//! shares its memory, and one thread elsewhere.
 
-#[cfg(not(target_family = "wasm"))]
-mod threads {
-    use rayon::prelude::*;
+#[cfg(any(not(target_family = "wasm"), target_feature = "atomics"))]
+pub(crate) mod threads {
+    #![expect(unsafe_code, reason = "threads write to parts of one slice, which their numbers keep apart")]
+
+    use std::sync::{Mutex, PoisonError};
+
+    use crate::team::Team;
+
+    /// All threads that help.
+    pub(crate) static TEAM: Team = Team::new();
+
+    /// Starts a thread for each processor but the one that this thread runs on. JavaScript does so in a browser.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn start() {
+        use std::{num::NonZero, panic, sync::Once, thread};
+
+        static START: Once = Once::new();
+        START.call_once(|| {
+            let processors = thread::available_parallelism().map_or(1, NonZero::get);
+            for _ in 1..processors {
+                let help = || {
+                    let crash = panic::catch_unwind(|| TEAM.help());
+                    TEAM.crash();
+                    crash
+                };
+                // Without this thread, the others have more to do.
+                if thread::Builder::new().name("rullama".into()).spawn(help).is_ok() {
+                    TEAM.join();
+                }
+            }
+        });
+    }
+
+    #[cfg(target_family = "wasm")]
+    pub(crate) fn start() {}
 
     /// Threads that share work.
     pub(crate) fn threads() -> usize {
-        rayon::current_num_threads()
+        TEAM.threads()
     }
 
     /// Calls `work` with each item, on all threads.
     pub(crate) fn each<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync + Send) {
-        items.into_par_iter().with_max_len(1).for_each(work);
+        let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+        TEAM.share(items.len(), &|index| {
+            let item = items[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+            item.into_iter().for_each(&work);
+        });
     }
+
+    /// The beginning of a slice that threads share.
+    struct Start(*mut f32);
+
+    // SAFETY: whoever uses the pointer makes sure that no two threads write to one place.
+    unsafe impl Sync for Start {}
 
     /// Calls `work` with each chunk of `len` values and its number, on all threads.
     pub(crate) fn each_chunk(values: &mut [f32], len: usize, work: impl Fn(usize, &mut [f32]) + Sync + Send) {
-        values.par_chunks_mut(len).enumerate().for_each(|(index, chunk)| work(index, chunk));
-    }
-
-    /// Runs `work` on one of the threads that share work. Parallel work that it starts begins at once there; started
-    /// elsewhere, each piece of it would first wake a thread and then be waited for.
-    pub(crate) fn inside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-        rayon::scope(|_| work())
+        let (len, all, start) = (len.max(1), values.len(), &Start(values.as_mut_ptr()));
+        // Several chunks to a piece: taking one is cheap, but not free.
+        let together = len * all.div_ceil(len).div_ceil(8 * threads()).max(1);
+        TEAM.share(all.div_ceil(together), &|piece| {
+            let from = piece * together;
+            // SAFETY: pieces do not overlap, and end where the slice ends. Nothing else reaches the slice meanwhile.
+            let chunks =
+                unsafe { std::slice::from_raw_parts_mut(start.0.add(from), together.min(all - from)) };
+            let numbered = (from / len..).zip(chunks.chunks_mut(len));
+            numbered.for_each(|(index, chunk)| work(index, chunk));
+        });
     }
 }
 
-#[cfg(target_family = "wasm")]
+#[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 mod threads {
     /// Threads that share work.
     pub(crate) fn threads() -> usize {
@@ -43,13 +90,10 @@ mod threads {
         values.chunks_mut(len).enumerate().for_each(|(index, chunk)| work(index, chunk));
     }
 
-    /// Runs `work`.
-    pub(crate) fn inside<T>(work: impl FnOnce() -> T) -> T {
-        work()
-    }
+    pub(crate) fn start() {}
 }
 
-pub(crate) use threads::{each, each_chunk, inside, threads};
+pub(crate) use threads::{each, each_chunk, start, threads};
 
 /// Fewer values than this are not worth waking a thread.
 const WORTH_SHARING: usize = 1 << 14;

@@ -1,24 +1,27 @@
 //! Products of weights with activations: the work of `linear` and `expert_linear`.
 //!
-//! Rows of a weight are spread over threads. A thread unpacks a few rows of weights, and multiplies these with all rows of
-//! activations before it goes on to the next, so that a prompt unpacks each row once.
+//! Rows of a weight are spread over threads. With few rows of activations, as in decoding, blocks of weights are unpacked
+//! as they are multiplied; with more, a tile of rows is unpacked once for all of them.
 
 use std::cell::RefCell;
 
 use rullama_gguf::Format;
 
 use crate::{
-    activations::{BLOCK, QuantRow, QuantRows},
-    kernels::{AT_ONCE, Kernels},
-    parallel,
-    unpack::{self, Unpacked},
+    activations::{QuantRows, SCALED},
+    kernels::{Kernels, Tile},
+    parallel, unpack,
 };
 
-/// Rows of weights that are unpacked together. Activations are then read from the first cache for all but the first.
-const TILE: usize = 4;
+/// From so many rows of activations on, a tile of weights is unpacked for them.
+const WORTH_A_TILE: usize = 4;
 
-/// Fewer products than this are not worth waking a thread.
-const WORTH_SHARING: usize = 1 << 16;
+/// Rows of floating-point weights that are multiplied with four rows of activations before the next four.
+const FLOAT_ROWS: usize = 8;
+
+/// Fewer products than this are not worth sharing: one thread needs some microseconds for them, and a thread that sleeps or
+/// waits for a processor would need longer to come.
+const WORTH_SHARING: usize = 1 << 18;
 
 /// Rows of weights as they are stored.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +49,9 @@ pub(crate) enum Inputs<'a> {
 
 #[derive(Default)]
 struct Scratch {
-    unpacked: [Unpacked; TILE],
-    decoded: [Vec<f32>; TILE],
+    tile: Tile,
+    decoded: Vec<f32>,
+    bytes: Vec<u8>,
 }
 
 thread_local! {
@@ -56,7 +60,7 @@ thread_local! {
 
 /// Whether weights of this format and width are multiplied with quantised activations.
 pub(crate) fn quantises(format: Format, width: usize) -> bool {
-    unpack::is_integer(format) && width.is_multiple_of(BLOCK)
+    unpack::is_integer(format) && width.is_multiple_of(SCALED)
 }
 
 /// Multiplies `rows` with the inputs at `places`, which are in the order of their outputs and do not overlap.
@@ -69,21 +73,38 @@ pub(crate) fn multiply(
     out: &mut [f32],
 ) {
     let count = rows.bytes.len() / rows.row_bytes;
-    let task = |first: usize, inputs_of: &mut [&mut [f32]]| {
-        let count = inputs_of.first().map_or(0, |out| out.len());
-        let own = &rows.bytes[first * rows.row_bytes..][..count * rows.row_bytes];
+    let worth_sharing = count * width * places.len() >= WORTH_SHARING && parallel::threads() > 1;
+    // Several tasks for each thread, because threads are seldom equally fast.
+    let at_once = match worth_sharing {
+        true => count.div_ceil(4 * parallel::threads()).next_multiple_of(kernels.lanes),
+        false => count,
+    };
+    let part = |first: usize, count: usize| {
+        let bytes = &rows.bytes[first * rows.row_bytes..][..count * rows.row_bytes];
+        StoredRows { bytes, ..rows }
+    };
+    if let (&[place], Inputs::Quantised(x)) = (places, inputs) {
+        let x = x.row(place.input);
+        let task = |index: usize, out: &mut [f32]| {
+            let rows = part(index * at_once, out.len());
+            (kernels.rows)(rows.format, rows.bytes, rows.row_bytes, x, out);
+        };
+        let out = &mut out[place.output..][..count];
+        return match worth_sharing {
+            true => parallel::each_chunk(out, at_once, task),
+            false => task(0, out),
+        };
+    }
+    let task = |first: usize, outs: &mut [&mut [f32]]| {
+        let count = outs.first().map_or(0, |out| out.len());
         SCRATCH.with_borrow_mut(|scratch| {
-            let rows = StoredRows { bytes: own, ..rows };
-            scratch.multiply(kernels, rows, width, inputs, places, inputs_of);
+            scratch.multiply(kernels, part(first, count), width, inputs, places, outs);
         });
     };
-    let outs = outputs(out, places, count);
-    if count * width * places.len() < WORTH_SHARING || parallel::threads() == 1 {
-        let mut outs = outs;
+    let mut outs = outputs(out, places, count);
+    if !worth_sharing {
         return task(0, &mut outs);
     }
-    // Several tasks for each thread, because threads are seldom equally fast.
-    let at_once = count.div_ceil(4 * parallel::threads()).next_multiple_of(TILE);
     let mut tasks: Vec<(usize, Vec<&mut [f32]>)> =
         (0..count.div_ceil(at_once)).map(|task| (task * at_once, Vec::with_capacity(places.len()))).collect();
     for out in outs {
@@ -116,41 +137,20 @@ impl Scratch {
         places: &[Place],
         out: &mut [&mut [f32]],
     ) {
+        let StoredRows { bytes, row_bytes, format } = rows;
         match inputs {
-            Inputs::Quantised(x) => self.integers(kernels, rows, width, x, places, out),
-            Inputs::Floats(values) => self.floats(kernels, rows, width, values, places, out),
-        }
-    }
-
-    fn integers(
-        &mut self,
-        kernels: &Kernels,
-        rows: StoredRows<'_>,
-        width: usize,
-        x: &QuantRows,
-        places: &[Place],
-        out: &mut [&mut [f32]],
-    ) {
-        self.unpacked.iter_mut().for_each(|unpacked| unpacked.prepare(rows.format, width));
-        for (tile, bytes) in rows.bytes.chunks(TILE * rows.row_bytes).enumerate() {
-            let bytes = bytes.chunks(rows.row_bytes);
-            let in_tile = bytes.len();
-            for (unpacked, bytes) in self.unpacked.iter_mut().zip(bytes) {
-                (kernels.unpack)(rows.format, bytes, unpacked);
-            }
-            for (places, out) in places.chunks(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
-                let mut few = [x.row(places[0].input); AT_ONCE];
-                for (few, place) in few.iter_mut().zip(places) {
-                    *few = x.row(place.input);
-                }
-                let few: &[QuantRow<'_>] = &few[..places.len()];
-                for (row, unpacked) in self.unpacked[..in_tile].iter().enumerate() {
-                    let mut results = [0.0; AT_ONCE];
-                    let results = &mut results[..few.len()];
-                    (kernels.products)(unpacked, few, results);
-                    out.iter_mut().zip(results).for_each(|(out, result)| out[tile * TILE + row] = *result);
+            Inputs::Quantised(x) if places.len() < WORTH_A_TILE => {
+                for (place, out) in places.iter().zip(out) {
+                    (kernels.rows)(format, bytes, row_bytes, x.row(place.input), out);
                 }
             }
+            Inputs::Quantised(x) => {
+                for (tile, rows) in bytes.chunks(kernels.lanes * row_bytes).enumerate() {
+                    let from = tile * kernels.lanes;
+                    (kernels.tile)(format, rows, row_bytes, x, places, &mut self.tile, from, out);
+                }
+            }
+            Inputs::Floats(x) => self.floats(kernels, rows, width, x, places, out),
         }
     }
 
@@ -163,27 +163,38 @@ impl Scratch {
         places: &[Place],
         out: &mut [&mut [f32]],
     ) {
-        self.decoded.iter_mut().for_each(|decoded| decoded.resize(width, 0.0));
-        for (tile, bytes) in rows.bytes.chunks(TILE * rows.row_bytes).enumerate() {
-            let bytes = bytes.chunks(rows.row_bytes);
-            let in_tile = bytes.len();
-            for (decoded, bytes) in self.decoded.iter_mut().zip(bytes) {
-                decode(kernels, rows.format, bytes, decoded);
-            }
-            for (place, out) in places.iter().zip(&mut *out) {
-                let x = &x[place.input * width..][..width];
-                for (row, decoded) in self.decoded[..in_tile].iter().enumerate() {
-                    (kernels.float_products)(decoded, &[x], &mut out[tile * TILE + row..][..1]);
+        let stored = matches!(rows.format, Format::F16 | Format::BF16 | Format::F32);
+        for (group, bytes) in rows.bytes.chunks(FLOAT_ROWS * rows.row_bytes).enumerate() {
+            let (format, bytes, row_bytes) = if stored {
+                (rows.format, bytes, rows.row_bytes)
+            } else {
+                self.decode(rows.format, bytes, bytes.len() / rows.row_bytes * width);
+                (Format::F32, &self.bytes[..], 4 * width)
+            };
+            for (places, out) in places.chunks(4).zip(out.chunks_mut(4)) {
+                let mut few: [&[f32]; 4] = [&[]; 4];
+                for (few, place) in few.iter_mut().zip(places) {
+                    *few = &x[place.input * width..][..width];
+                }
+                for (row, bytes) in (group * FLOAT_ROWS..).zip(bytes.chunks_exact(row_bytes)) {
+                    let mut results = [0.0; 4];
+                    (kernels.float_products)(
+                        format,
+                        bytes,
+                        &few[..places.len()],
+                        &mut results[..places.len()],
+                    );
+                    out.iter_mut().zip(results).for_each(|(out, result)| out[row] = result);
                 }
             }
         }
     }
-}
 
-/// Decodes a row of weights.
-pub(crate) fn decode(kernels: &Kernels, format: Format, bytes: &[u8], out: &mut [f32]) {
-    match format {
-        Format::F16 => (kernels.decode_halves)(bytes, out),
-        _ => format.decode(bytes, out).expect("a row of the tensor has the width of its weight"),
+    /// Decodes `count` values to bytes of F32.
+    fn decode(&mut self, format: Format, blocks: &[u8], count: usize) {
+        self.decoded.resize(count, 0.0);
+        format.decode(blocks, &mut self.decoded).expect("a row of the tensor has the width of its weight");
+        self.bytes.clear();
+        self.bytes.extend(self.decoded.iter().flat_map(|value| value.to_ne_bytes()));
     }
 }

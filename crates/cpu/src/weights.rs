@@ -4,8 +4,15 @@
 //! keep what came first and to read the rest anew, so nothing is ever evicted. Tables that are only looked up in stay
 //! where they are: a step reads one row of them for each token.
 
-use std::{cell::RefCell, collections::HashMap, ops::Range, rc::Rc, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+    rc::Rc,
+    sync::Arc,
+};
 
+use futures_util::future::try_join_all;
 use rullama_gguf::{Format, Model, ModelTensor};
 use rullama_graph::{Graph, Op, Weight, WeightInfo};
 
@@ -13,6 +20,9 @@ use crate::{CpuError, product::StoredRows};
 
 /// What is not held is read in pieces of about this many bytes.
 const PIECE: u64 = 32 << 20;
+
+/// So many rows of a table are read at the same time.
+const READ_AT_ONCE: usize = 16;
 
 /// The weights of a model.
 pub(crate) struct Weights {
@@ -139,7 +149,8 @@ impl Weights {
         }
         let tensor = self.tensor(info)?;
         let bytes = self.model.read(tensor.rows_range(0..1)).await?;
-        let values = decoded(info, tensor.format, &bytes)?;
+        let mut values = vec![0.0; info.width as usize];
+        decode(info, tensor.format, &bytes, &mut values)?;
         self.held.borrow_mut().vectors.insert(info.tensor.clone(), values.into());
         Ok(())
     }
@@ -152,7 +163,7 @@ impl Weights {
             !held.matrices.contains_key(&info.tensor) && held.bytes.saturating_add(tensor.bytes) <= self.limit
         };
         if fits {
-            let bytes = self.model.read(tensor.range()).await?;
+            let Some(bytes) = self.read_whole(&tensor).await? else { return Ok(()) };
             let row_bytes = tensor.row_bytes() as usize;
             let tensor_bytes = tensor.bytes;
             let tensor = Arc::new(Tensor { bytes, row_bytes, format: tensor.format });
@@ -163,6 +174,25 @@ impl Weights {
             }
         }
         Ok(())
+    }
+
+    /// All bytes of a tensor; `None` if there is no room for them. A large one is read in pieces: a reader, and the browser
+    /// that it reads from, would hold another copy of it at the same time.
+    async fn read_whole(&self, tensor: &ModelTensor<'_>) -> Result<Option<Vec<u8>>, CpuError> {
+        if tensor.bytes <= PIECE {
+            return Ok(Some(self.model.read(tensor.range()).await?));
+        }
+        let mut bytes = Vec::new();
+        if bytes.try_reserve_exact(tensor.bytes as usize).is_err() {
+            return Ok(None);
+        }
+        let Range { mut start, end } = tensor.range();
+        while start < end {
+            let piece = start..end.min(start + PIECE);
+            start = piece.end;
+            bytes.extend_from_slice(&self.model.read(piece).await?);
+        }
+        Ok(Some(bytes))
     }
 
     /// Some rows of one of a weight's matrices, from row `from` on: never none.
@@ -191,16 +221,33 @@ impl Weights {
         Ok(self.tensor(info)?.format)
     }
 
-    /// One row of a table. Tables can be larger than everything else, so no more than the row is read.
-    pub(crate) async fn table_row(&self, info: &WeightInfo, row: u32) -> Result<Vec<f32>, CpuError> {
+    /// Decodes rows of a table times `scale`, each to its place. Tables can be larger than everything else, so no more than these rows are
+    /// read, several at a time: a server takes as long to answer for one as for all of them.
+    pub(crate) async fn table_rows(
+        &self,
+        info: &WeightInfo,
+        places: Vec<(u32, &mut [f32])>,
+        scale: f32,
+    ) -> Result<(), CpuError> {
         let held = self.held.borrow().matrices.get(&info.tensor).cloned();
-        if let Some(tensor) = held {
-            let bytes = &tensor.bytes[row as usize * tensor.row_bytes..][..tensor.row_bytes];
-            return decoded(info, tensor.format, bytes);
+        let scaled = |format, bytes: &[u8], out: &mut [f32]| {
+            decode(info, format, bytes, out)?;
+            out.iter_mut().for_each(|value| *value *= scale);
+            Ok(())
+        };
+        if let Some(Tensor { bytes, row_bytes, format }) = held.as_deref() {
+            let row = |row: u32| &bytes[row as usize * row_bytes..][..*row_bytes];
+            return places.into_iter().try_for_each(|(number, out)| scaled(*format, row(number), out));
         }
         let tensor = self.tensor(info)?;
-        let bytes = self.model.read(tensor.rows_range(row.into()..u64::from(row) + 1)).await?;
-        decoded(info, tensor.format, &bytes)
+        let rows: BTreeSet<u64> = places.iter().map(|&(row, _)| row.into()).collect();
+        let rows: Vec<u64> = rows.into_iter().collect();
+        let mut read = HashMap::new();
+        for rows in rows.chunks(READ_AT_ONCE) {
+            let bytes = rows.iter().map(|&row| self.model.read(tensor.rows_range(row..row + 1)));
+            read.extend(rows.iter().zip(try_join_all(bytes).await?));
+        }
+        places.into_iter().try_for_each(|(row, out)| scaled(tensor.format, &read[&u64::from(row)], out))
     }
 
     fn tensor(&self, info: &WeightInfo) -> Result<ModelTensor<'_>, CpuError> {
@@ -214,9 +261,7 @@ fn is_matrix(op: &Op) -> bool {
     matches!(op, Op::Linear { .. } | Op::ExpertLinear { .. })
 }
 
-fn decoded(info: &WeightInfo, format: Format, bytes: &[u8]) -> Result<Vec<f32>, CpuError> {
-    let mut values = vec![0.0; info.width as usize];
-    let result = format.decode(bytes, &mut values);
-    result.map_err(|source| CpuError::Format { tensor: info.tensor.clone(), source })?;
-    Ok(values)
+fn decode(info: &WeightInfo, format: Format, bytes: &[u8], out: &mut [f32]) -> Result<(), CpuError> {
+    let result = format.decode(bytes, out);
+    result.map_err(|source| CpuError::Format { tensor: info.tensor.clone(), source })
 }

@@ -75,6 +75,16 @@ pub trait Backend {
     fn rows_at_once(&self, logits: LogitRows) -> usize;
 }
 
+/// What became of a state whose device was lost.
+pub enum Recovery {
+    /// It cannot go on.
+    None,
+    /// It starts again with an empty cache, on a device that works.
+    Again,
+    /// This one takes its place.
+    Elsewhere(Box<dyn State>),
+}
+
 /// The cache of one conversation.
 pub trait State {
     /// The number of tokens in the cache.
@@ -113,9 +123,9 @@ pub trait State {
         unreachable!("only states that begin replies are asked for tokens")
     }
 
-    /// Starts with an empty cache after [`EngineError::DeviceLost`], on a new device, or after [`EngineError::Evicted`]. Gives
-    /// `false` if this state cannot do that.
-    fn recover(&mut self) -> Pending<'_, bool> {
-        Box::pin(async { Ok(false) })
+    /// Starts with an empty cache after [`EngineError::DeviceLost`], on a new device, or after [`EngineError::Evicted`]. Only
+    /// some states can do that.
+    fn recover(&mut self) -> Pending<'_, Recovery> {
+        Box::pin(async { Ok(Recovery::None) })
     }
 }

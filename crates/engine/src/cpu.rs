@@ -1,11 +1,11 @@
 //! The CPU as a backend.
 
-use std::rc::Rc;
+use std::{collections::BTreeSet, rc::Rc};
 
 use rullama_cpu::{Caches, CpuError, Executor, Row, Step};
 use rullama_gemma::{Config, Outputs, text};
 use rullama_gguf::Model;
-use rullama_graph::Graph;
+use rullama_graph::{Graph, Op};
 
 use crate::{
     Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow, StepRows,
@@ -39,6 +39,17 @@ impl Cpu {
         let all = text(&model, config, Outputs::All)?;
         Ok(Self { shared: Rc::new(Shared { executor: Executor::new(model, memory), last, all }), kv })
     }
+}
+
+/// Bytes of the tensors that a step multiplies with.
+pub(crate) fn held_bytes(model: &Model, config: &Config) -> Result<u64, EngineError> {
+    let graph = text(model, config, Outputs::Last)?;
+    let multiplied = graph.nodes().iter().filter_map(|node| match node.op {
+        Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } => Some(&*graph.weight(weight).tensor),
+        _ => None,
+    });
+    let tensors: BTreeSet<&str> = multiplied.collect();
+    Ok(tensors.into_iter().filter_map(|name| model.tensor(name)).map(|tensor| tensor.bytes).sum())
 }
 
 impl Backend for Cpu {

@@ -37,6 +37,9 @@ pub struct LoadOptions {
     /// Conversations that a GPU keeps at once, at most; without it, a few. Those beyond are read again when they go on.
     #[cfg(feature = "gpu")]
     pub conversations: Option<u32>,
+    /// What is done about a GPU that is lost again and again.
+    #[cfg(feature = "gpu")]
+    pub unsteady: crate::Unsteady,
     /// The style of prompts, if the model's package states one; without it, [`prompt_style`] decides.
     pub prompts: Option<PromptStyle>,
     /// The source of seeds for replies whose options name none.
@@ -57,6 +60,8 @@ impl Default for LoadOptions {
             rows: None,
             #[cfg(feature = "gpu")]
             conversations: None,
+            #[cfg(feature = "gpu")]
+            unsteady: crate::Unsteady::default(),
             prompts: None,
             entropy: Entropy::default(),
         }
@@ -199,10 +204,10 @@ impl Engine {
     }
 
     /// The model on the GPU, where it is on one: what its plans do, what was converted. Replaced when the device is lost
-    /// and the model is loaded again.
+    /// and the model is loaded again; gone when it was [moved to the CPU](crate::Unsteady::Cpu).
     #[cfg(feature = "gpu")]
     pub fn gpu_model(&self) -> Option<Rc<rullama_gpu::GpuModel>> {
-        self.inner.gpu.as_ref().map(|shared| shared.model())
+        self.inner.gpu.as_ref().filter(|shared| !shared.has_moved()).map(|shared| shared.model())
     }
 
     /// Bytes of keys and values that a conversation which fills the context has on the CPU.
@@ -222,6 +227,12 @@ impl Engine {
             }
         })
         .sum()
+    }
+
+    /// Bytes of a model's weights that the CPU keeps in memory if there is room: all but the tables, of which it reads rows.
+    #[cfg(feature = "cpu")]
+    pub fn cpu_weight_bytes(model: &Model) -> Result<u64, EngineError> {
+        crate::cpu::held_bytes(model, &Config::read(model)?)
     }
 
     /// Checks a model and makes it ready to run on the backend that `make` makes for it.

@@ -78,6 +78,12 @@ impl<'s> Generation<'s> {
         })
     }
 
+    /// Makes this the rest of a generation that another engine began with the same prompt, options and
+    /// [`seed`](Self::seed): `ids` are the tokens that it generated. [`next`](Self::next) gives them first.
+    pub fn resume(&mut self, ids: &[u32]) {
+        self.stream.resume(ids);
+    }
+
     /// Reads the prompt, except for a beginning that the session has read before, and waits until it has been read.
     /// [`next`](Self::next) does the same if the caller did not.
     pub async fn read_prompt(&mut self) -> Result<(), EngineError> {

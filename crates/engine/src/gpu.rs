@@ -2,7 +2,8 @@
 //!
 //! A GPU can be lost: its driver crashes, the system removes it, a browser takes it away. Its memory is lost with it. The
 //! first state that notices opens the GPU again and loads the model again from its source; the other states use the model
-//! that it loaded. Each starts with an empty cache, and its session reads the conversation again.
+//! that it loaded. Each starts with an empty cache, and its session reads the conversation again. A GPU that is lost again and
+//! again is given up, if the options say so: then all states end, or go on on the CPU.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -13,8 +14,8 @@ use rullama_gpu::{Gpu, GpuError, GpuModel, GpuState, GpuWeights, ModelOptions, R
 use rullama_graph::Graph;
 
 use crate::{
-    Backend, Choosing, EngineError, LoadOptions, LogitRows, Logits, Pending, State, StepRow, StepRows,
-    Watcher,
+    Backend, Choosing, EngineError, LoadOptions, LogitRows, Logits, Pending, Recovery, State, StepRow,
+    StepRows, Watcher, losses::Losses,
 };
 
 /// What a load puts on the GPU, and how.
@@ -41,6 +42,17 @@ pub(crate) struct Shared {
     loaded: RefCell<Rc<GpuModel>>,
     /// Held while the model is loaded again, so that sessions that lose the GPU together load it once.
     turn: Mutex<()>,
+    losses: Losses,
+    #[cfg(feature = "cpu")]
+    cpu: OnCpu,
+}
+
+/// The same model on the CPU, once it had to leave the GPU.
+#[cfg(feature = "cpu")]
+struct OnCpu {
+    backend: std::cell::OnceCell<crate::cpu::Cpu>,
+    config: Config,
+    options: LoadOptions,
 }
 
 impl Shared {
@@ -55,7 +67,17 @@ impl Shared {
         let (graph, wanted) = wanted(&source, config, context, options)?;
         let weights = GpuWeights::new(gpu, Rc::new(source));
         let loaded = GpuModel::load(&weights, graph, wanted, progress).await.map_err(failed)?;
-        Ok(Self { loaded: RefCell::new(Rc::new(loaded)), turn: Mutex::new(()) })
+        Ok(Self {
+            loaded: RefCell::new(Rc::new(loaded)),
+            turn: Mutex::new(()),
+            losses: Losses::new(options.unsteady),
+            #[cfg(feature = "cpu")]
+            cpu: OnCpu {
+                backend: std::cell::OnceCell::new(),
+                config: config.clone(),
+                options: options.clone(),
+            },
+        })
     }
 
     /// The model that was loaded last.
@@ -63,13 +85,50 @@ impl Shared {
         self.loaded.borrow().clone()
     }
 
-    /// The model on a GPU that is not lost; loads it again if it is.
-    async fn recovered(&self) -> Result<Rc<GpuModel>, EngineError> {
+    /// The CPU, if the model had to leave the GPU.
+    fn moved(&self) -> Option<&dyn Backend> {
+        #[cfg(feature = "cpu")]
+        return self.cpu.backend.get().map(|cpu| cpu as &dyn Backend);
+        #[cfg(not(feature = "cpu"))]
+        None
+    }
+
+    pub(crate) fn has_moved(&self) -> bool {
+        self.moved().is_some()
+    }
+
+    /// The model on a GPU that is not lost, loaded again if it is; or nothing, if it is on the CPU from now on.
+    async fn recovered(&self) -> Result<Option<Rc<GpuModel>>, EngineError> {
         let _turn = self.turn.lock().await;
+        if self.has_moved() {
+            return Ok(None);
+        }
         let before = self.model();
         if !before.gpu().is_lost() {
-            return Ok(before);
+            return Ok(Some(before));
         }
+        let again = if self.losses.note() {
+            Err(failed(GpuError::Lost { reason: "twice within a minute".into() }))
+        } else {
+            self.loaded_again(&before).await
+        };
+        match (again, self.losses.unsteady()) {
+            (Ok(model), _) => Ok(Some(model)),
+            #[cfg(feature = "cpu")]
+            (Err(error), crate::Unsteady::Cpu { told, .. }) => {
+                let OnCpu { backend, config, options } = &self.cpu;
+                let source = before.weights().source().clone();
+                let cpu = crate::cpu::Cpu::new(source, config, options.kv, options.weight_memory)?;
+                before.gpu().destroy();
+                told(&error);
+                backend.get_or_init(|| cpu);
+                Ok(None)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    async fn loaded_again(&self, before: &GpuModel) -> Result<Rc<GpuModel>, EngineError> {
         let weights = before.weights().reopen().await.map_err(failed)?;
         let loaded = Rc::new(before.reload(&weights, &mut |_, _| {}).await.map_err(failed)?);
         *self.loaded.borrow_mut() = loaded.clone();
@@ -90,12 +149,18 @@ impl GpuBackend {
 
 impl Backend for GpuBackend {
     fn state(&self) -> Result<Box<dyn State>, EngineError> {
+        if let Some(cpu) = self.shared.moved() {
+            return cpu.state();
+        }
         let model = self.shared.model();
         let state = model.state().map_err(failed)?;
         Ok(Box::new(GpuBackendState { shared: self.shared.clone(), model, state }))
     }
 
     fn rows_at_once(&self, logits: LogitRows) -> usize {
+        if let Some(cpu) = self.shared.moved() {
+            return cpu.rows_at_once(logits);
+        }
         match logits {
             LogitRows::None | LogitRows::Last => self.shared.model().rows_at_once(),
             // The graph on the GPU gives the logits of the last row only.
@@ -150,12 +215,17 @@ impl State for GpuBackendState {
         })
     }
 
-    fn recover(&mut self) -> Pending<'_, bool> {
+    fn recover(&mut self) -> Pending<'_, Recovery> {
         Box::pin(async {
-            let model = self.shared.recovered().await?;
-            self.state = model.state().map_err(failed)?;
-            self.model = model;
-            Ok(true)
+            match (self.shared.recovered().await?, self.shared.moved()) {
+                (Some(model), _) => {
+                    self.state = model.state().map_err(failed)?;
+                    self.model = model;
+                    Ok(Recovery::Again)
+                }
+                (None, Some(cpu)) => Ok(Recovery::Elsewhere(cpu.state()?)),
+                (None, None) => Ok(Recovery::None),
+            }
         })
     }
 }

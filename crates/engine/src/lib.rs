@@ -55,6 +55,8 @@ mod error;
 mod generation;
 #[cfg(feature = "gpu")]
 mod gpu;
+#[cfg(feature = "gpu")]
+mod losses;
 mod options;
 mod prompt_style;
 #[cfg(feature = "cpu")]
@@ -69,13 +71,15 @@ mod stop;
 mod text;
 mod tokens;
 
-pub use backend::{Backend, Choosing, LogitRows, Logits, Pending, State, StepProgress, Watcher};
+pub use backend::{Backend, Choosing, LogitRows, Logits, Pending, Recovery, State, StepProgress, Watcher};
 #[cfg(feature = "gpu")]
 pub use engine::Inspection;
 pub use engine::{Engine, LoadOptions};
 pub use entropy::Entropy;
 pub use error::EngineError;
 pub use generation::{FinishReason, Generation, Token, Usage};
+#[cfg(feature = "gpu")]
+pub use losses::Unsteady;
 pub use options::{GenerateOptions, OptionError, OptionRange, OptionWarning, SamplingOptions};
 pub use prompt_style::prompt_style;
 pub use repetition::RepetitionGuard;

@@ -54,6 +54,11 @@ impl<'s> Reply<'s> {
         self.keep = true;
     }
 
+    /// Makes this the rest of a reply that another engine began, as [`Generation::resume`] does.
+    pub fn resume(&mut self, ids: &[u32]) {
+        self.generation.resume(ids);
+    }
+
     /// Reads the prompt. [`next`](Self::next) does the same if the caller did not.
     pub async fn read_prompt(&mut self) -> Result<(), EngineError> {
         self.generation.read_prompt().await

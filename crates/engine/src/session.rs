@@ -6,8 +6,8 @@ use rullama_chat::{Conversation, Message, Prompt, Tool, render};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 
 use crate::{
-    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, PromptRows, Reply, State,
-    StepProgress, StepRows, generation::GenerationSetup, steps::Steps,
+    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, PromptRows, Recovery, Reply, State,
+    StepProgress, StepRows, Watcher, generation::GenerationSetup, steps::Steps,
 };
 
 /// How the model answers a conversation.
@@ -38,13 +38,16 @@ pub struct Session {
     /// The rows in the cache of `state`.
     pub(crate) history: PromptRows,
     pub(crate) messages: Vec<Message>,
+    /// Is told the progress of steps, also by a state that takes the place of this one.
+    watcher: Option<Watcher>,
     rows: u64,
 }
 
 impl Session {
     pub(crate) fn new(engine: Engine) -> Result<Self, EngineError> {
         let state = engine.inner.backend.state()?;
-        Ok(Self { engine, state, history: PromptRows::default(), messages: Vec::new(), rows: 0 })
+        let history = PromptRows::default();
+        Ok(Self { engine, state, history, messages: Vec::new(), watcher: None, rows: 0 })
     }
 
     /// The model that answers.
@@ -69,7 +72,15 @@ impl Session {
 
     /// Calls `watcher` with the progress of each step, on backends whose steps take long.
     pub fn watch(&mut self, watcher: impl Fn(StepProgress) + 'static) {
-        self.state.watch(Rc::new(watcher));
+        let watcher: Watcher = Rc::new(watcher);
+        self.state.watch(watcher.clone());
+        self.watcher = Some(watcher);
+    }
+
+    /// Gives an empty session the messages of another, as if they had been sent in this one. The model reads them with the
+    /// next message.
+    pub fn restore(&mut self, messages: Vec<Message>) {
+        self.messages = messages;
     }
 
     /// Forgets everything.
@@ -126,12 +137,21 @@ impl Session {
     /// After [`EngineError::DeviceLost`] or [`EngineError::Evicted`]: asks the state to start again, on a new device if need
     /// be. The messages stay; the tokens have to be read again.
     pub(crate) async fn recover(&mut self, error: &EngineError) -> Result<bool, EngineError> {
-        let lost = matches!(error, EngineError::DeviceLost(_) | EngineError::Evicted);
-        let recovered = lost && self.state.recover().await?;
-        if recovered {
-            self.keep(self.state.len());
+        if !matches!(error, EngineError::DeviceLost(_) | EngineError::Evicted) {
+            return Ok(false);
         }
-        Ok(recovered)
+        match self.state.recover().await? {
+            Recovery::None => return Ok(false),
+            Recovery::Again => {}
+            Recovery::Elsewhere(state) => {
+                self.state = state;
+                if let Some(watcher) = &self.watcher {
+                    self.state.watch(watcher.clone());
+                }
+            }
+        }
+        self.keep(self.state.len());
+        Ok(true)
     }
 
     /// The logits after a prompt. The session does not read the beginning again that it has read before, so asking once for

@@ -2,6 +2,8 @@
 //!
 //! [`Generation`](crate::Generation) makes text of these tokens, and [`Reply`](crate::Reply) makes an answer of that text.
 
+use std::collections::VecDeque;
+
 use crate::{
     Choosing, EngineError, LogitRows, Logits, MediaSpan, PromptRows, Sampled, Sampler, SamplingOptions,
     Session, StepRows,
@@ -35,6 +37,8 @@ pub(crate) struct TokenStream<'s> {
     sampler: Sampler,
     chooser: Chooser,
     recoveries: u32,
+    /// Tokens that were generated elsewhere, and come first.
+    given: VecDeque<u32>,
 }
 
 impl<'s> TokenStream<'s> {
@@ -61,7 +65,13 @@ impl<'s> TokenStream<'s> {
             sampler,
             chooser: Chooser::Unknown,
             recoveries: 0,
+            given: VecDeque::new(),
         })
+    }
+
+    /// Begins with tokens that another engine generated for the same prompt, options and seed. They are not computed again.
+    pub(crate) fn resume(&mut self, ids: &[u32]) {
+        self.given = ids.iter().copied().take(self.most).collect();
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -94,8 +104,12 @@ impl<'s> TokenStream<'s> {
         self.generated() == self.most
     }
 
-    /// Reads the prompt and waits until it has been read. Does nothing if it has been.
+    /// Reads the prompt and waits until it has been read. Does nothing if it has been, or if tokens are given: the prompt is
+    /// then read together with them.
     pub(crate) async fn read_prompt(&mut self) -> Result<(), EngineError> {
+        if !self.given.is_empty() {
+            return Ok(());
+        }
         while let Err(error) = self.begin().await {
             self.recover(error).await?;
         }
@@ -104,6 +118,11 @@ impl<'s> TokenStream<'s> {
 
     /// The next token. There must be room for one.
     pub(crate) async fn next(&mut self) -> Result<Sampled, EngineError> {
+        if let Some(id) = self.given.pop_front() {
+            self.sampler.skip();
+            self.tokens.push(id);
+            return Ok(Sampled { id, logprob: None, top: Vec::new() });
+        }
         let sampled = loop {
             self.read_prompt().await?;
             match self.choose().await {

@@ -21,10 +21,13 @@ fn model() -> Model {
 }
 
 fn engine(context: u32) -> Engine {
+    engine_with(&LoadOptions::default().context(context))
+}
+
+fn engine_with(options: &LoadOptions) -> Engine {
     let gpu = pollster::block_on(Gpu::open(&GpuOptions::default().without_self_test()))
         .expect("these tests need an adapter; a software one such as lavapipe will do");
-    let options = LoadOptions::default().context(context);
-    pollster::block_on(Engine::load_on(gpu, model(), &options, &mut |_, _| {})).unwrap()
+    pollster::block_on(Engine::load_on(gpu, model(), options, &mut |_, _| {})).unwrap()
 }
 
 fn lose(engine: &Engine) {
@@ -196,6 +199,85 @@ fn a_gpu_that_is_lost_again_and_again_ends_the_reply() {
     assert!((3..12).contains(&found.len()) && expected.starts_with(&found), "{found:?} of {expected:?}");
     drop(generation);
     assert_eq!(generate(&mut session, &prompt, &options).0, expected, "the session is still valid");
+}
+
+#[cfg(feature = "cpu")]
+#[test]
+fn a_gpu_that_is_lost_twice_within_a_minute_hands_over_to_the_cpu() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use rullama_engine::Unsteady;
+
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+    let told = |error: &EngineError| {
+        assert_eq!(error.to_string(), "the GPU was lost: twice within a minute");
+        TOLD.fetch_add(1, Ordering::Relaxed);
+    };
+    let mut asked = LoadOptions::default().context(512);
+    asked.unsteady = Unsteady::Cpu { seconds: || 1.0, told };
+    let engine = engine_with(&asked);
+    let on_cpu = Engine::load(model(), &LoadOptions::default().context(512)).unwrap();
+    let expected = reply(&mut on_cpu.session().unwrap(), FIRST, &SamplingOptions::GREEDY, |_| {});
+    let [mut session, mut other] = [(); 2].map(|()| engine.session().unwrap());
+    assert_eq!(reply(&mut other, FIRST, &SamplingOptions::GREEDY, |_| {}).ids, expected.ids);
+
+    let mut lost = 0;
+    let found = reply(&mut session, FIRST, &SamplingOptions::GREEDY, |tokens| {
+        if lost < 2 && tokens >= [4, 9][lost] {
+            lose(&engine);
+            lost += 1;
+        }
+    });
+    assert_eq!((found.ids, found.text), (expected.ids.clone(), expected.text));
+    assert_eq!(TOLD.load(Ordering::Relaxed), 1, "it is told once");
+    assert!(engine.gpu_model().is_none(), "the model has left the GPU");
+    // Conversations that were there, and new ones.
+    let second = |session: &mut Session| reply(session, SECOND, &SamplingOptions::GREEDY, |_| {}).ids;
+    let after = second(&mut session);
+    assert_eq!(second(&mut other), after);
+    assert_eq!(
+        reply(&mut engine.session().unwrap(), FIRST, &SamplingOptions::GREEDY, |_| {}).ids,
+        expected.ids
+    );
+    assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_gpu_that_is_given_up_ends_the_reply_and_another_engine_resumes_it() {
+    use rullama_engine::Unsteady;
+
+    let mut asked = LoadOptions::default().context(512);
+    asked.unsteady = Unsteady::GiveUp { seconds: || 1.0 };
+    let [first, second] = [(); 2].map(|()| engine_with(&asked));
+    let prompt = prompt(12);
+    let options = options(SamplingOptions { seed: Some(3), ..SamplingOptions::default() }, 12);
+    let (expected, _) = generate(&mut first.session().unwrap(), &prompt, &options);
+    let mut session = first.session().unwrap();
+    let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
+    let error = pollster::block_on(async {
+        loop {
+            match generation.next().await.unwrap() {
+                Ok(_) => lose(&first),
+                Err(error) => break error,
+            }
+        }
+    });
+    assert_eq!(error.code(), "device.lost");
+    let begun = generation.ids();
+    assert!((1..12).contains(&begun.len()) && expected.starts_with(&begun), "{begun:?} of {expected:?}");
+
+    let mut session = second.session().unwrap();
+    let mut generation = session.generate(&prompt, &options, SpecialOutput::Hidden).unwrap();
+    generation.resume(&begun);
+    let found = pollster::block_on(async {
+        generation.read_prompt().await.unwrap();
+        while let Some(token) = generation.next().await {
+            token.unwrap();
+        }
+        generation.ids()
+    });
+    assert_eq!(found, expected, "the random numbers go on where they were");
+    assert_eq!(generation.usage().generated_tokens, expected.len());
 }
 
 #[test]

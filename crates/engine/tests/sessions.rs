@@ -14,8 +14,8 @@ use std::{
 use rullama_chat::{Delta, Message};
 use rullama_engine::{
     Backend, ChatOptions, Choosing, Engine, EngineError, Entropy, FinishReason, GenerateOptions, LoadOptions,
-    LogitRows, Logits, MediaRows, MediaSpan, Pending, PromptRows, SamplingOptions, Session, State, StepRows,
-    Watcher,
+    LogitRows, Logits, MediaRows, MediaSpan, Pending, PromptRows, Recovery, SamplingOptions, Session, State,
+    StepRows, Watcher,
 };
 use rullama_gguf::{MemorySource, Model};
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
@@ -518,10 +518,10 @@ impl State for RecordingState {
         Box::pin(async { Ok(700) })
     }
 
-    fn recover(&mut self) -> Pending<'_, bool> {
+    fn recover(&mut self) -> Pending<'_, Recovery> {
         self.calls.borrow_mut().push("recovered".to_owned());
         self.read = 0;
-        Box::pin(async { Ok(true) })
+        Box::pin(async { Ok(Recovery::Again) })
     }
 }
 

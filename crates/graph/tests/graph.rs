@@ -165,7 +165,7 @@ fn inputs_have_names_of_their_own() {
 }
 
 /// A graph whose step stores keys and values, and what was stored.
-fn stored(builder: &Builder) -> (rullama_graph::Tensor<'_>, rullama_graph::Cache) {
+fn stored(builder: &Builder) -> (Tensor<'_>, Cache) {
     let cache = builder.cache(CacheInfo { layer: 0, kv_heads: 1, head_width: 8, window: None });
     let x = builder.input("x", Rows::Step, 8);
     x.store_kv(x, cache);

@@ -50,6 +50,8 @@ impl Cancel {
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let mut work = pin!(work);
+        #[cfg(not(feature = "gpu"))]
+        let breath = crate::breath::Breath::new();
         poll_fn(|context| {
             {
                 let mut shared = self.shared.borrow_mut();
@@ -57,6 +59,10 @@ impl Cancel {
                     return Poll::Ready(Err(cancelled()));
                 }
                 shared.waker = Some(context.waker().clone());
+            }
+            #[cfg(not(feature = "gpu"))]
+            if !breath.goes_on(context) {
+                return Poll::Pending;
             }
             work.as_mut().poll(context)
         })

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, panic};
 
-use js_sys::Function;
+use js_sys::{Function, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -16,7 +16,7 @@ extern "C" {
 
     /// Fills the bytes with the browser's cryptographic random numbers.
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
-    fn fill_random(bytes: &mut [u8]);
+    fn fill_random(bytes: &Uint8Array);
 }
 
 thread_local! {
@@ -49,7 +49,10 @@ pub(crate) fn memory() -> u64 {
 
 /// A random number, for replies without a seed.
 pub(crate) fn entropy() -> u64 {
+    // An array of its own: memory that threads share is refused.
+    let filled = Uint8Array::new_with_length(8);
+    fill_random(&filled);
     let mut bytes = [0; 8];
-    fill_random(&mut bytes);
+    filled.copy_to(&mut bytes);
     u64::from_le_bytes(bytes)
 }

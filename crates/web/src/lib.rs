@@ -9,10 +9,12 @@
 //! | `examination` | what the GPU can do, and whether it computes correctly |
 //! | `source` | a `ByteSource` whose bytes JavaScript reads |
 //! | `cancel` | a handle that cancels a call |
+//! | `breath` | lets other work have its turn while the CPU computes |
 //! | `gate` | pauses replies while the page is hidden |
 //! | `options`, `info` | options from JSON, reports to JSON |
 //! | `error` | errors with the engine's codes |
 //! | `host` | the clock, random numbers, and the handler of panics |
+//! | `threads` | on the CPU, with shared memory: what the workers that help call |
 //!
 //! Arguments and results are JSON text, except for token ids and the bytes of models. Programs use the npm package `rullama`;
 //! nothing else should call this crate. Outside of a browser the crate is empty.
@@ -30,6 +32,8 @@
 #[cfg_attr(feature = "gpu", path = "on_gpu.rs")]
 #[cfg_attr(not(feature = "gpu"), path = "on_cpu.rs")]
 mod backend;
+#[cfg(not(feature = "gpu"))]
+mod breath;
 mod cancel;
 mod engine;
 mod error;
@@ -42,6 +46,8 @@ mod inspection;
 mod options;
 mod session;
 mod source;
+#[cfg(all(not(feature = "gpu"), target_feature = "atomics"))]
+mod threads;
 
 pub use cancel::Cancel;
 pub use engine::WebEngine;
@@ -51,3 +57,5 @@ pub use host::on_panic;
 pub use inspection::inspect;
 pub use session::WebSession;
 pub use source::JsByteSource;
+#[cfg(all(not(feature = "gpu"), target_feature = "atomics"))]
+pub use threads::{crash, help, join, thread_parts};

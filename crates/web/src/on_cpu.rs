@@ -5,7 +5,7 @@ use rullama_gguf::Model;
 use serde_json::{Value, json};
 
 use crate::{
-    error::{Failure, Thrown},
+    error::{Failure, Thrown, failure},
     options::LoadRequest,
 };
 
@@ -37,6 +37,15 @@ pub(crate) fn describe(engine: &Engine, info: &mut Value) {
     info["memory"] = memory(engine, info["bytes"].as_u64().unwrap_or_default());
     info["conversions"] = json!([]);
     info["fallbacks"] = json!([]);
+    info["backend"] = json!({ "threads": threads() });
+}
+
+/// Threads that compute.
+fn threads() -> usize {
+    cfg_select! {
+        target_feature = "atomics" => rullama_cpu::threads::count(),
+        _ => 1,
+    }
 }
 
 /// What a load with these options would do, as far as the header tells.
@@ -46,13 +55,15 @@ pub(crate) async fn inspect(
     thrown: &Thrown,
     report: &mut Value,
 ) -> Result<(), Failure> {
-    let bytes = model.source().len();
+    let bytes = Engine::cpu_weight_bytes(&model).map_err(failure)?;
     let engine = Engine::load(model, &request.load()?).map_err(|error| thrown.failure(error))?;
     report["contextLength"] = engine.config().context_length.into();
     report["context"] = engine.context().into();
     report["largestContext"] = engine.config().context_length.into();
     report["residency"] = "cpu".into();
-    let mut memory = memory(&engine, bytes.min(request.weight_memory()));
+    // More than the limit is never held, but read again for each token: whoever sets no limit learns how much that is.
+    let most = request.memory().unwrap_or(u64::MAX);
+    let mut memory = memory(&engine, bytes.min(most));
     memory["needed"] = memory["total"].take();
     memory["available"] = json!(request.memory());
     report["memory"] = memory;

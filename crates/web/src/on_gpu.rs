@@ -1,13 +1,15 @@
 //! Models on the GPU.
 
-use rullama_engine::Engine;
+use rullama_engine::{Engine, Unsteady};
 use rullama_gguf::Model;
 use rullama_gpu::Gpu;
 use serde_json::{Value, json};
 
 use crate::{
     error::{Failure, Thrown, failure},
-    examination, info,
+    examination,
+    host::milliseconds,
+    info,
     options::LoadRequest,
 };
 
@@ -32,7 +34,11 @@ pub(crate) async fn load(
         }
         tell("upload", done, all);
     };
-    let engine = Engine::load_on(gpu, model, &request.load()?, &mut uploaded).await;
+    let mut options = request.load()?;
+    if request.gives_up() {
+        options.unsteady = Unsteady::GiveUp { seconds: || milliseconds() / 1000.0 };
+    }
+    let engine = Engine::load_on(gpu, model, &options, &mut uploaded).await;
     Ok((engine.map_err(|error| thrown.failure(error))?, opened))
 }
 

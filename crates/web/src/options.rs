@@ -38,6 +38,8 @@ pub(crate) struct LoadRequest {
     floor: Option<bool>,
     subgroups: Option<bool>,
     self_test: Option<bool>,
+    /// Whether a GPU that is lost twice within a minute is given up: the caller then goes on on the CPU.
+    give_up: Option<bool>,
 }
 
 impl LoadRequest {
@@ -85,6 +87,11 @@ impl LoadRequest {
     }
 
     #[cfg(feature = "gpu")]
+    pub(crate) fn gives_up(&self) -> bool {
+        self.give_up == Some(true)
+    }
+
+    #[cfg(feature = "gpu")]
     pub(crate) fn gpu(&self) -> GpuOptions {
         let mut options = GpuOptions::default();
         if self.floor == Some(true) {
@@ -100,14 +107,37 @@ impl LoadRequest {
     }
 }
 
+/// Options of a reply, and the tokens of it that another engine has generated.
+pub(crate) struct Asked<Options> {
+    pub(crate) options: Options,
+    pub(crate) begun: Vec<u32>,
+}
+
 /// The options of a reply without a chat template.
-pub(crate) fn generate_options(text: &str) -> Result<GenerateOptions, Failure> {
-    generate_from(object(text)?)
+pub(crate) fn generate_options(text: &str) -> Result<Asked<GenerateOptions>, Failure> {
+    let mut options = object(text)?;
+    let begun = begun(&mut options)?;
+    Ok(Asked { options: generate_from(options)?, begun })
 }
 
 /// The options of a reply to a conversation: those of generation, `think` and `tools`.
-pub(crate) fn chat_options(text: &str) -> Result<ChatOptions, Failure> {
+pub(crate) fn reply_options(text: &str) -> Result<Asked<ChatOptions>, Failure> {
     let mut options = object(text)?;
+    let begun = begun(&mut options)?;
+    Ok(Asked { options: chat_from(options)?, begun })
+}
+
+/// The options of a prompt, which are those of the reply to it.
+pub(crate) fn chat_options(text: &str) -> Result<ChatOptions, Failure> {
+    chat_from(object(text)?)
+}
+
+fn begun(options: &mut Map<String, Value>) -> Result<Vec<u32>, Failure> {
+    let ids = options.remove("begun").map_or_else(|| Ok(Vec::new()), serde_json::from_value);
+    ids.map_err(|error| plain("option.wrong_type", &error.to_string()))
+}
+
+fn chat_from(mut options: Map<String, Value>) -> Result<ChatOptions, Failure> {
     let think = options.remove("think").unwrap_or_default();
     let tools = tools(options.remove("tools"))?;
     let think = Think::from_value(&think).map_err(failure)?.is_on();

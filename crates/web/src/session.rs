@@ -55,15 +55,17 @@ impl WebSession {
     /// Answers a whole conversation. The prefix that it shares with the previous prompt is not read again.
     ///
     /// `on_event` is called with `started` when the prompt has been read, then with each delta. The promise gives the whole
-    /// reply. All are JSON.
+    /// reply. All are JSON. The option `begun` has the tokens of a reply that another engine began with these options and its
+    /// seed: this one writes the rest, and `on_event` hears of the rest only.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
     pub fn chat(&self, messages: String, options: String, on_event: Function, cancel: &Cancel) -> Promise {
         let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
-            let (messages, options) = (options::messages(&messages)?, options::chat_options(&options)?);
+            let (messages, asked) = (options::messages(&messages)?, options::reply_options(&options)?);
             let engine = session.engine().clone();
-            let reply = session.chat(&messages, &options).map_err(|error| thrown.failure(error))?;
-            finish(&engine, reply, &on_event, &gate, thrown).await
+            let mut reply = session.chat(&messages, &asked.options).map_err(|error| thrown.failure(error))?;
+            reply.resume(&asked.begun);
+            finish(&engine, reply, asked.begun.len(), &on_event, &gate, thrown).await
         })
     }
 
@@ -74,13 +76,14 @@ impl WebSession {
         let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
             let mut messages = options::messages(&format!("[{message}]"))?;
-            let options = options::chat_options(&options)?;
+            let asked = options::reply_options(&options)?;
             let Some(message) = messages.pop().filter(|_| messages.is_empty()) else {
                 return Err(plain("chat.wrong_type", "`send` takes one message, not a list"));
             };
             let engine = session.engine().clone();
-            let reply = session.send(message, &options).map_err(|error| thrown.failure(error))?;
-            finish(&engine, reply, &on_event, &gate, thrown).await
+            let mut reply = session.send(message, &asked.options).map_err(|error| thrown.failure(error))?;
+            reply.resume(&asked.begun);
+            finish(&engine, reply, asked.begun.len(), &on_event, &gate, thrown).await
         })
     }
 
@@ -89,12 +92,14 @@ impl WebSession {
     pub fn generate(&self, ids: Vec<u32>, options: String, on_event: Function, cancel: &Cancel) -> Promise {
         let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
-            let options = options::generate_options(&options)?;
+            let asked = options::generate_options(&options)?;
             let engine = session.engine().clone();
             let failed = |error| thrown.failure(error);
             gate.pass().await;
             let started_at = milliseconds();
-            let mut generation = session.generate(&ids, &options, SpecialOutput::Hidden).map_err(failed)?;
+            let mut generation =
+                session.generate(&ids, &asked.options, SpecialOutput::Hidden).map_err(failed)?;
+            generation.resume(&asked.begun);
             generation.read_prompt().await.map_err(failed)?;
             let read = milliseconds();
             tell(&on_event, &started(generation.seed(), generation.usage(), read - started_at))?;
@@ -102,6 +107,10 @@ impl WebSession {
             while let Some(token) = generation.next().await {
                 held += gate.pass().await;
                 let token = token.map_err(failed)?;
+                if generation.tokens().len() <= asked.begun.len() {
+                    parts.push(Delta::Answer(token.text));
+                    continue;
+                }
                 let mut delta = Map::from_iter([("text".to_owned(), token.text.as_str().into())]);
                 describe(&mut delta, std::slice::from_ref(&token.sampled), engine.tokenizer());
                 tell(&on_event, &Value::Object(delta))?;
@@ -125,6 +134,13 @@ impl WebSession {
         serde_json::to_string(session.messages()).map_err(|error| plain("internal", &error.to_string()))
     }
 
+    /// Gives an empty session the messages of another.
+    pub fn restore(&self, messages: &str) -> Result<(), Failure> {
+        let messages = options::messages(messages)?;
+        self.slot.borrow_mut().as_mut().ok_or_else(busy)?.restore(messages);
+        Ok(())
+    }
+
     /// Tokens in the key-value cache.
     pub fn length(&self) -> Result<u32, Failure> {
         let slot = self.slot.borrow();
@@ -145,10 +161,11 @@ fn busy() -> Failure {
     )
 }
 
-/// Writes a reply and reports its events.
+/// Writes a reply and reports its events, but not those of the first `begun` tokens.
 async fn finish(
     engine: &Engine,
     mut reply: Reply<'_>,
+    begun: usize,
     on_event: &Function,
     gate: &Gate,
     thrown: &Thrown,
@@ -162,6 +179,10 @@ async fn finish(
     let (mut told, mut held) = (0, 0.0);
     while let Some(delta) = reply.next().await {
         held += gate.pass().await;
+        if reply.tokens().len() <= begun && delta.is_ok() {
+            told = reply.tokens().len();
+            continue;
+        }
         let mut value = match delta.map_err(failed)? {
             Delta::Answer(text) => Map::from_iter([("text".to_owned(), text.into())]),
             Delta::Thought(text) => Map::from_iter([("thought".to_owned(), text.into())]),

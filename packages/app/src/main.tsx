@@ -30,7 +30,7 @@ const [library, store, support] = await Promise.all([
   findSupport(),
 ]);
 const server = new Server();
-const host = new ModelHost(store, preferences);
+const host = new ModelHost(store, preferences, support.auto.kind);
 const chat = new ChatController(library, host, preferences, new Drafts());
 const go = new Navigation(chat, library);
 const parts: Parts = { preferences, library, host, chat, support, server, go };

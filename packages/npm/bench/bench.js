@@ -125,20 +125,26 @@ async function run() {
   if (asked.has("subgroups")) {
     options.subgroups = asked.get("subgroups") !== "false";
   }
-  if (asked.has("residency")) {
-    options.residency = asked.get("residency");
+  for (const name of ["residency", "backend"]) {
+    if (asked.has(name)) {
+      options[name] = asked.get(name);
+    }
+  }
+  if (asked.has("threads")) {
+    options.threads = number("threads");
   }
   const engine = await Engine.load(model, options);
   const load_ms = performance.now() - started;
-  const { name, gpu, memory, wasmMemory } = engine.info;
-  await say(`${name} on ${gpu.name}, loaded in ${(load_ms / 1000).toFixed(1)} s, ${wasmMemory} bytes of wasm memory`);
+  const { name, backend, gpu, memory, wasmMemory } = engine.info;
+  const computes = gpu ? gpu.name : `the CPU with ${backend.threads} threads`;
+  await say(`${name} on ${computes}, loaded in ${(load_ms / 1000).toFixed(1)} s, ${wasmMemory} bytes of wasm memory`);
   const results = [];
   for (const depth of depths) {
     results.push(await measure(engine, depth));
     show(results);
     await say(JSON.stringify(results.at(-1)));
   }
-  const report = { model: name, gpu, memory, wasm_memory_bytes: wasmMemory, load_ms, results };
+  const report = { model: name, backend, gpu, memory, wasm_memory_bytes: engine.info.wasmMemory, load_ms, results };
   element("json").textContent = JSON.stringify(report, null, 2);
   await say(JSON.stringify(report));
   await engine.unload();

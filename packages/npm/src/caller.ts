@@ -2,7 +2,7 @@
 
 import { fromSent, RullamaError, toSent } from "./errors.js";
 import type { Answer, Name, Port, Protocol, Request } from "./protocol.js";
-import type { CustomSource } from "./types.js";
+import type { CustomSource, EngineInfo } from "./types.js";
 
 export interface CallOptions<N extends Name> {
   signal?: AbortSignal | undefined;
@@ -19,6 +19,8 @@ export class Caller {
   readonly #port: Port<Request, Answer>;
   readonly #pending = new Map<number, Pending>();
   readonly #readers: CustomSource[] = [];
+  /** Is told when the model has moved to another backend. */
+  onMoved: (info: EngineInfo) => void = () => {};
   #next = 1;
   #broken: RullamaError | undefined;
 
@@ -85,6 +87,8 @@ export class Caller {
         return this.#pending.get(answer.id)?.reject(fromSent(answer.error));
       case "read":
         return void this.#read(answer.id, answer.reader, answer.offset, answer.length);
+      case "moved":
+        return this.onMoved(answer.info);
       case "broken":
         return this.break(fromSent(answer.error));
     }

@@ -6,7 +6,8 @@
 import { optionsObject } from "./check.js";
 import { RullamaError } from "./errors.js";
 import { checkOptionNames, messagesJson, optionsJson } from "./names.js";
-import { gpuRuntime, onBroken, type Runtime } from "./runtime.js";
+import { chooseBackend } from "./backend.js";
+import { onBroken, runtime, type Runtime } from "./runtime.js";
 import { checkNumber, RANGES } from "./ranges.js";
 import { absolute } from "./source/addresses.js";
 import { httpSource } from "./source/http.js";
@@ -67,7 +68,8 @@ export class Model {
 
   static async #load(source: ByteSource, options: { context?: number } = {}): Promise<Model> {
     try {
-      const wasm = await gpuRuntime();
+      const { kind } = await chooseBackend();
+      const wasm = await runtime(kind, { threads: 1 });
       const cancel = new wasm.Cancel();
       const load = wasm.WebEngine.load([source], JSON.stringify(options), () => {}, cancel);
       const engine = await unlessBroken(load).finally(() => cancel.free());

@@ -40,6 +40,7 @@ const LOAD_OPTIONS = {
   ...INSPECT_OPTIONS,
   whenHidden: oneOf("continue", "pause"),
   onProgress: callable,
+  onBackend: callable,
   store: either(yesOrNo, anyObject),
   selfTest: yesOrNo,
 } satisfies Record<keyof LoadOptions, Expected>;
@@ -52,8 +53,7 @@ export interface Chat {
 
 /** A loaded model. */
 export class Engine {
-  /** The model, its GPU and the memory that it takes. */
-  readonly info: EngineInfo;
+  #info: EngineInfo;
 
   /**
    * Answers a conversation. The messages that it shares with the previous conversation are not computed again. The engine writes one
@@ -67,9 +67,13 @@ export class Engine {
 
   readonly #unwatch: () => void;
 
-  private constructor(caller: Caller, info: EngineInfo, pauses: boolean) {
+  private constructor(caller: Caller, info: EngineInfo, pauses: boolean, onBackend?: LoadOptions["onBackend"]) {
     this.#caller = caller;
-    this.info = info;
+    this.#info = info;
+    caller.onMoved = (info) => {
+      this.#info = info;
+      onBackend?.(info.backend);
+    };
     // If the engine fails, the pending replies report it, so this call does not need to.
     const pause = (paused: boolean) => void caller.call("pause", { paused }).catch(() => {});
     this.#unwatch = pauses ? watchHidden(pause) : () => {};
@@ -99,12 +103,17 @@ export class Engine {
         params.store = kept;
       }
       const info = await caller.call("load", params, { signal, onEvent: (event) => onProgress?.(event) });
-      return new Engine(caller, info, whenHidden === "pause");
+      return new Engine(caller, info, whenHidden === "pause", options.onBackend);
     } catch (thrown) {
       const error = RullamaError.from(thrown);
       caller.break(error);
       throw error;
     }
+  }
+
+  /** The model, what computes it and the memory that it takes. Another object once another backend has taken over. */
+  get info(): EngineInfo {
+    return this.#info;
   }
 
   /** Continues a text, or token ids, without a chat template. */

@@ -35,6 +35,8 @@ export interface ErrorDetails {
   /** The length of a prompt that is too long, and of the context, in tokens. */
   readonly tokens?: number;
   readonly context?: number;
+  /** A model that does not fit on the GPU would fit on the CPU: `backend: "cpu"`. */
+  readonly fitsOnCpu?: boolean;
   readonly [name: string]: unknown;
 }
 

@@ -1,5 +1,6 @@
 // Gemma 4 in the browser: the exports of the package.
 
+export { chooseBackend } from "./backend.js";
 export { Engine, Session, type Chat } from "./engine.js";
 export { examine } from "./examine.js";
 export { inspect } from "./inspect.js";

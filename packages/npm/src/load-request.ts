@@ -8,6 +8,9 @@ import { describe, sentWasm } from "./source/open.js";
 import { deviceHints, hasLittleMemory, memoryOptions } from "./tight.js";
 import type { InspectOptions, LoadOptions, ModelSource } from "./types.js";
 
+/** The option `threads`. It concerns the package alone, so the engine's table does not have it. */
+const THREADS = { whole: true, least: 1, most: 64, words: "a whole number from 1 to 64" } as const;
+
 export const INSPECT_OPTIONS = {
   backend: oneOf("auto", "gpu", "cpu"),
   context: within(RANGES.context),
@@ -19,6 +22,8 @@ export const INSPECT_OPTIONS = {
   worker: runningPlace,
   wasm: wasmLocation,
   cpuWasm: wasmLocation,
+  cpuThreadsWasm: wasmLocation,
+  threads: within(THREADS),
   headers: anyObject,
   floor: yesOrNo,
   subgroups: yesOrNo,
@@ -31,7 +36,7 @@ export async function isTight({ tight }: Pick<LoadOptions, "tight">): Promise<bo
 
 /** The request for the engine's side. Readers stay with `caller`, which answers their reads. */
 export function loadRequest(source: ModelSource, options: LoadOptions, tight: boolean, caller: Caller): InspectParams {
-  const { backend, kv, memory, floor, subgroups, selfTest, headers, wasm, cpuWasm } = options;
+  const { backend, kv, memory, floor, subgroups, selfTest, headers, wasm, cpuWasm, cpuThreadsWasm, threads } = options;
   return {
     sources: describe(source, (reader) => caller.addReader(reader)),
     options: JSON.stringify({ ...memoryOptions(options, tight), kv, memory, floor, subgroups, self_test: selfTest }),
@@ -39,5 +44,7 @@ export function loadRequest(source: ModelSource, options: LoadOptions, tight: bo
     ...(backend ? { backend } : {}),
     ...(wasm ? { wasm: sentWasm(wasm) } : {}),
     ...(cpuWasm ? { cpuWasm: sentWasm(cpuWasm) } : {}),
+    ...(cpuThreadsWasm ? { cpuThreadsWasm: sentWasm(cpuThreadsWasm) } : {}),
+    ...(threads === undefined ? {} : { threads }),
   };
 }

@@ -32,6 +32,9 @@ export interface InspectParams {
   backend?: "auto" | "gpu" | "cpu";
   wasm?: string | WebAssembly.Module;
   cpuWasm?: string | WebAssembly.Module;
+  cpuThreadsWasm?: string | WebAssembly.Module;
+  /** Threads on the CPU. */
+  threads?: number;
 }
 
 export interface LoadParams extends InspectParams {
@@ -93,6 +96,8 @@ export type Answer =
   | { kind: "failed"; id: number; error: SentError }
   /** Requests a range from a reader on the page. */
   | { kind: "read"; id: number; reader: number; offset: number; length: number }
+  /** The model is on another backend from now on. */
+  | { kind: "moved"; info: EngineInfo }
   /** The service has failed and will not answer any more. */
   | { kind: "broken"; error: SentError };
 

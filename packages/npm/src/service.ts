@@ -1,14 +1,27 @@
-// The engine's side: answers calls with the wasm module. One service runs one model.
+// The engine's side: answers calls with the wasm module. One service runs one model. If its GPU fails for good, the model is loaded on
+// the CPU, and the conversations and the reply that is being written go on there.
 
-import { chooseBackend } from "./backend.js";
 import { RullamaError, toSent } from "./errors.js";
+import {
+  cancellable,
+  chosenRuntime,
+  gpuName,
+  inspectDownloads,
+  inspectModel,
+  loadModel,
+  loadOn,
+  reasonToMove,
+  type Cancel,
+  type Loaded,
+  type Reading,
+} from "./loading.js";
 import { LoadProgress } from "./progress.js";
 import type { Answer, InspectParams, LoadParams, Name, Port, Protocol, ReplyEvent, Request } from "./protocol.js";
-import { gpuRuntime, onBroken, runtime, type Runtime } from "./runtime.js";
+import { gpuRuntime, onBroken } from "./runtime.js";
 import { fileName } from "./source/addresses.js";
-import { isStored, open, openRemote, type OpenOptions } from "./source/open.js";
+import { open, type OpenOptions } from "./source/open.js";
 import type { ByteSource } from "./source/types.js";
-import type { BackendInfo, DeviceReport, EngineInfo, KernelUse, ModelReport, ProgressEvent, ReplyResult } from "./types.js";
+import type { ChosenLogprob, DeviceReport, EngineInfo, KernelUse, ModelReport, ProgressEvent, ReplyResult } from "./types.js";
 import type { WebEngine, WebSession } from "./wasm/rullama.js";
 
 /** The signal that cancels a call, and the function that sends its events. */
@@ -17,25 +30,15 @@ interface Context {
   tell(event: unknown): void;
 }
 
-/** A model with everything that was opened for it. */
-interface Loaded {
-  wasm: Runtime;
-  engine: WebEngine;
-  sources: ByteSource[];
-  backend: BackendInfo;
-  gpuName: string;
-}
-
 /** A conversation, and the last of the replies that wait for their turn. */
 interface OpenSession {
   session: WebSession;
+  /** The model that it belongs to. */
+  on: Loaded;
   turn: Promise<unknown>;
   /** Cancels its replies. */
   closing: AbortController;
 }
-
-/** How files are opened, whether their downloads are reported or not. */
-type Reading = Omit<OpenOptions, "onDownload">;
 
 type Handlers = {
   [N in Name]: (params: Protocol[N]["params"], context: Context) => Promise<Protocol[N]["result"]>;
@@ -50,6 +53,9 @@ export class Service {
   readonly #forget: () => void;
   #nextRead = 1;
   #loaded: Loaded | undefined;
+  /** The load on the CPU, while the model is on its way there. */
+  #moving: Promise<boolean> | undefined;
+  #paused = false;
 
   constructor(port: Port<Answer, Request>) {
     this.#port = port;
@@ -100,18 +106,21 @@ export class Service {
     detokenize: async ({ ids, special }) => this.#engine.detokenize(ids, special),
     render: async ({ messages, options }) => this.#engine.render(messages, options),
     chat: async ({ session, messages, options }, context) =>
-      this.#reply(session, context, (session, onEvent, cancel) => session.chat(messages, options, onEvent, cancel)),
+      this.#reply(session, context, (session, begun, onEvent, cancel) => session.chat(messages, begun.after(options), onEvent, cancel)),
     send: async ({ session, message, options }, context) =>
-      this.#reply(session, context, (session, onEvent, cancel) => session.send(message, options, onEvent, cancel)),
+      this.#reply(session, context, (session, begun, onEvent, cancel) => session.send(message, begun.after(options), onEvent, cancel)),
     generate: async ({ session, prompt, options }, context) =>
-      this.#reply(session, context, (session, onEvent, cancel) => {
+      this.#reply(session, context, (session, begun, onEvent, cancel) => {
         const ids = typeof prompt === "string" ? this.#engine.tokenize(prompt, true, true) : prompt;
-        return session.generate(ids, options, onEvent, cancel);
+        return session.generate(ids, begun.after(options), onEvent, cancel);
       }),
     messages: async ({ session }) => this.#inTurn(session, async ({ session }) => session.messages()),
     clear: async ({ session }) => this.#inTurn(session, async ({ session }) => session.clear()),
     close: ({ session }) => this.#close(session),
-    pause: async ({ paused }) => (paused ? this.#engine.pause() : this.#engine.resume()),
+    pause: async ({ paused }) => {
+      this.#paused = paused;
+      return paused ? this.#engine.pause() : this.#engine.resume();
+    },
     unload: () => this.#unload(),
   };
 
@@ -127,7 +136,7 @@ export class Service {
     const events = new LoadProgress((event) => context.tell(event));
     const sources: ByteSource[] = [];
     try {
-      const { backend, wasm } = await chosenRuntime(params);
+      const chosen = await chosenRuntime(params);
       const options: Reading = {
         signal,
         headers: params.headers,
@@ -135,7 +144,7 @@ export class Service {
         onVerify: (file, loaded, total) => events.at("verify", file, loaded, total),
         readPage: (reader, offset, length) => this.#readPage(reader, offset, length),
       };
-      events.expectDownloads(await inspectDownloads(wasm, params, options));
+      events.expectDownloads(await inspectDownloads(params, chosen, options));
       for (const file of params.sources) {
         const url = file.kind === "url" ? file.url : undefined;
         const onDownload: OpenOptions["onDownload"] = (name, loaded, total) => events.at("download", name, loaded, total, url);
@@ -144,10 +153,7 @@ export class Service {
       const file = fileName(sources[0]?.name ?? "");
       const progress = (status: ProgressEvent["status"], loaded: number, total: number) =>
         events.at(status, file, loaded, total);
-      const name = backend.kind === "gpu" ? await gpuName() : "";
-      const load = (cancel: Cancel) => wasm.WebEngine.load(sources, params.options, progress, cancel);
-      const engine = await cancellable(wasm, signal, load);
-      this.#loaded = { wasm, engine, sources, backend, gpuName: name };
+      this.#loaded = await loadModel({ params, sources }, chosen.backend, signal, progress);
       return this.#info();
     } catch (thrown) {
       sources.forEach((source) => source.close?.());
@@ -158,17 +164,16 @@ export class Service {
   }
 
   async #inspect(params: InspectParams, { signal }: Context): Promise<ModelReport> {
-    const { sources: sent, options, headers } = params;
+    const { sources: sent, headers } = params;
     const ignore = () => {};
     const readPage = (reader: number, offset: number, length: number) => this.#readPage(reader, offset, length);
     const sources: ByteSource[] = [];
     try {
-      const { backend, wasm } = await chosenRuntime(params);
+      const chosen = await chosenRuntime(params);
       for (const file of sent) {
         sources.push(await open(file, { signal, headers, onDownload: ignore, onVerify: ignore, readPage }));
       }
-      const report = await cancellable(wasm, signal, (cancel) => wasm.inspect(sources, options, cancel));
-      return { ...(JSON.parse(report) as ModelReport), backend };
+      return await inspectModel({ params, sources }, chosen, signal);
     } finally {
       sources.forEach((source) => source.close?.());
       // A service that has inspected a model is not used again.
@@ -195,39 +200,102 @@ export class Service {
     if (info.gpu) {
       info.gpu.name ||= gpuName;
     }
-    return { ...info, backend };
+    return { ...info, backend: { ...backend, ...info.backend } };
   }
 
   /** Writes a reply of a session once the earlier ones are finished. */
   #reply(
     id: number,
     { signal, tell }: Context,
-    begin: (session: WebSession, onEvent: (json: string) => void, cancel: Cancel) => Promise<string>,
+    begin: (session: WebSession, begun: Begun, onEvent: (json: string) => void, cancel: Cancel) => Promise<string>,
   ): Promise<ReplyResult> {
+    const begun = new Begun();
     const onEvent = (json: string) => {
       const event = JSON.parse(json) as ReplyEvent;
-      tell("started" in event ? event : { ...event, text: event.text ?? "" });
+      if (begun.isNew(event)) {
+        tell("started" in event ? event : { ...event, text: event.text ?? "" });
+      }
     };
-    return this.#inTurn(id, async ({ session, closing }, wasm) => {
-      const ended = AbortSignal.any([signal, closing.signal]);
-      return JSON.parse(await cancellable(wasm, ended, (cancel) => begin(session, onEvent, cancel))) as ReplyResult;
+    return this.#inTurn(id, async (open) => {
+      const ended = AbortSignal.any([signal, open.closing.signal]);
+      for (;;) {
+        const { session, on } = open;
+        const before = session.messages();
+        try {
+          const result = await cancellable(on.wasm, ended, (cancel) => begin(session, begun, onEvent, cancel));
+          return begun.whole(JSON.parse(result) as ReplyResult);
+        } catch (thrown) {
+          if (ended.aborted || !(await this.#leaves(on, thrown))) {
+            throw thrown;
+          }
+          this.#move(open, before);
+        }
+      }
     });
   }
 
+  /** Whether the model is on the CPU after this error of the GPU; loads it there. */
+  #leaves(from: Loaded, thrown: unknown): Promise<boolean> | boolean {
+    if (this.#loaded !== from) {
+      // Another session had the same error before.
+      return this.#loaded !== undefined;
+    }
+    const why = from.backend.kind === "gpu" ? reasonToMove(from, thrown) : undefined;
+    if (why === undefined) {
+      return false;
+    }
+    this.#moving ??= this.#loadOnCpu(from, why).finally(() => {
+      this.#moving = undefined;
+    });
+    return this.#moving;
+  }
+
+  async #loadOnCpu(from: Loaded, reason: string): Promise<boolean> {
+    console.warn(`rullama: ${reason} The model is loaded on the CPU, and the conversation goes on there.`);
+    const loaded = await loadOn({ kind: "cpu", reason }, from, new AbortController().signal, () => {}).catch((error: unknown) => {
+      console.warn(`rullama: the CPU can't take over: ${String(error)}`);
+    });
+    if (!loaded || this.#loaded !== from) {
+      loaded?.engine.unload();
+      return false;
+    }
+    this.#loaded = loaded;
+    from.engine.unload();
+    if (this.#paused) {
+      loaded.engine.pause();
+    }
+    this.#port.post({ kind: "moved", info: this.#info() });
+    return true;
+  }
+
+  /** Makes a session one of the model that is loaded now, with these messages. */
+  #move(open: OpenSession, messages: string): void {
+    open.session.free();
+    open.on = this.#loaded as Loaded;
+    open.session = open.on.engine.session();
+    if (messages !== "[]") {
+      open.session.restore(messages);
+    }
+  }
+
   /** Runs `work` with a session once everything requested of it earlier is finished. */
-  #inTurn<T>(id: number, work: (open: OpenSession, wasm: Runtime) => Promise<T>): Promise<T> {
+  #inTurn<T>(id: number, work: (open: OpenSession) => Promise<T>): Promise<T> {
     const engine = this.#engine;
-    const wasm = this.#loaded?.wasm as Runtime;
     if (this.#closed.has(id)) {
       throw new RullamaError("session.closed", "The session is closed.");
     }
     let open = this.#sessions.get(id);
     if (!open) {
-      open = { session: engine.session(), turn: Promise.resolve(), closing: new AbortController() };
+      open = { session: engine.session(), on: this.#loaded as Loaded, turn: Promise.resolve(), closing: new AbortController() };
       this.#sessions.set(id, open);
     }
     const own = open;
-    const result = own.turn.then(() => work(own, wasm));
+    const result = own.turn.then(() => {
+      if (this.#loaded && this.#loaded !== own.on) {
+        this.#move(own, own.session.messages());
+      }
+      return work(own);
+    });
     // The next call gets its turn even if this one fails.
     own.turn = result.catch(() => {});
     return result;
@@ -270,78 +338,31 @@ export class Service {
   }
 }
 
-type Cancel = InstanceType<Runtime["Cancel"]>;
+/** The part of a reply that has been told, so that another backend can write the rest. */
+class Begun {
+  readonly #ids: number[] = [];
+  readonly #logprobs: ChosenLogprob[] = [];
+  #seed: number | undefined;
 
-/** The backend that computes, and its module. */
-async function chosenRuntime({ backend: asked, wasm, cpuWasm }: InspectParams): Promise<{ backend: BackendInfo; wasm: Runtime }> {
-  const backend = await chooseBackend(asked);
-  return { backend, wasm: await runtime(backend.kind, backend.kind === "gpu" ? wasm : cpuWasm) };
-}
-
-/** Runs `work` with a cancel handle that follows the signal. */
-async function cancellable<T>(wasm: Runtime, signal: AbortSignal, work: (cancel: Cancel) => Promise<T>): Promise<T> {
-  if (signal.aborted) {
-    throw RullamaError.cancelled();
-  }
-  const cancel = new wasm.Cancel();
-  const abort = () => cancel.cancel();
-  signal.addEventListener("abort", abort);
-  try {
-    return await work(cancel);
-  } finally {
-    signal.removeEventListener("abort", abort);
-    cancel.free();
-  }
-}
-
-/**
- * The errors of servers that answer Range requests with the whole file or with a wrong `Content-Range`, so that the header cannot be
- * read alone. The download itself can still work, and loading checks the model.
- */
-const UNREADABLE: readonly string[] = ["source.range_ignored", "source.content_range"];
-
-/**
- * Inspects a model whose files are about to be downloaded into the store, so that a model that cannot run here is not downloaded at
- * all. Gives the URLs of the files to download: none if nothing is to be stored or all files are in the store already.
- */
-async function inspectDownloads(wasm: Runtime, { sources: sent, options }: InspectParams, opening: Reading): Promise<Set<string>> {
-  const { store, ...reading } = opening;
-  const remote = new Set<string>();
-  if (!store) {
-    return remote;
-  }
-  for (const file of sent) {
-    if (file.kind === "url" && !(await isStored(file.url, store))) {
-      remote.add(file.url);
+  /** Notes an event. Whether it is to be told: a reply starts once. */
+  isNew(event: ReplyEvent): boolean {
+    if ("started" in event) {
+      const first = this.#seed === undefined;
+      this.#seed ??= event.started.seed;
+      return first;
     }
+    this.#ids.push(...event.ids);
+    this.#logprobs.push(...(event.logprobs ?? []));
+    return true;
   }
-  if (remote.size === 0) {
-    return remote;
-  }
-  const silent: OpenOptions = { ...reading, onDownload: () => {}, onVerify: () => {} };
-  const sources: ByteSource[] = [];
-  try {
-    for (const file of sent) {
-      const isRemote = file.kind === "url" && remote.has(file.url);
-      sources.push(isRemote ? await openRemote(file.url, silent) : await open(file, file.kind === "url" ? { ...silent, store } : silent));
-    }
-    await cancellable(wasm, opening.signal, (cancel) => wasm.inspect(sources, options, cancel));
-  } catch (thrown) {
-    if (!UNREADABLE.includes(String((thrown as { code?: unknown }).code))) {
-      throw thrown;
-    }
-  } finally {
-    sources.forEach((source) => source.close?.());
-  }
-  return remote;
-}
 
-/** The GPU's name as the browser reports it. wgpu does not ask for all of it. */
-async function gpuName(): Promise<string> {
-  interface Adapter {
-    info?: { description?: string; vendor?: string; architecture?: string };
+  /** The options of the rest. */
+  after(options: string): string {
+    return this.#seed === undefined ? options : JSON.stringify({ ...(JSON.parse(options) as object), seed: this.#seed, begun: this.#ids });
   }
-  const { gpu } = navigator as unknown as { gpu: { requestAdapter(options: object): Promise<Adapter | null> } };
-  const info = (await gpu.requestAdapter({ powerPreference: "high-performance" }))?.info;
-  return info?.description || [info?.vendor, info?.architecture].filter(Boolean).join(" ");
+
+  /** The result of the rest as that of the whole reply. It has all tokens, but cannot know how probable the first ones were. */
+  whole(result: ReplyResult): ReplyResult {
+    return result.logprobs ? { ...result, logprobs: [...this.#logprobs, ...result.logprobs.slice(this.#logprobs.length)] } : result;
+  }
 }

@@ -217,6 +217,8 @@ export interface InspectOptions
     | "worker"
     | "wasm"
     | "cpuWasm"
+    | "cpuThreadsWasm"
+    | "threads"
     | "headers"
     | "floor"
     | "subgroups"
@@ -271,6 +273,8 @@ export interface BackendInfo {
   kind: "gpu" | "cpu";
   /** A sentence for people. */
   reason: string;
+  /** Of a loaded model on the CPU: how many threads compute. */
+  threads?: number;
 }
 
 /** A loaded model, and what it runs on. */
@@ -342,8 +346,9 @@ export interface StoreOptions {
 /** Options of {@link Engine.load}. */
 export interface LoadOptions {
   /**
-   * What computes. `gpu`: WebGPU. `cpu`: WebAssembly, which works in every browser. `auto`: the GPU if the browser offers one, otherwise the
-   * CPU; {@link EngineInfo.backend} tells which, and why. Default `auto`.
+   * What computes. `gpu`: WebGPU. `cpu`: WebAssembly, which works in every browser. `auto`: the GPU, unless there is none, the browser only
+   * emulates one, it fails the self-test, or it stops working twice within a minute; then the CPU. {@link EngineInfo.backend} tells which,
+   * and why. A model that the GPU has no memory for is an error, and not moved. Default `auto`.
    */
   backend?: "auto" | "gpu" | "cpu";
   /** The maximum number of tokens in a conversation. Default: 4096, or the model's own context length if that is smaller. */
@@ -368,6 +373,8 @@ export interface LoadOptions {
    * from hidden pages. Default: `pause` if `tight`, otherwise `continue`.
    */
   whenHidden?: "continue" | "pause";
+  /** Called when another backend takes over after the load: with `auto`, if the GPU fails. Replies go on. */
+  onBackend?: (backend: BackendInfo) => void;
   /** Called as the load progresses. Use {@link ProgressEvent.overall} for a progress bar. */
   onProgress?: (event: ProgressEvent) => void;
   /** Cancels the load, which then rejects with the code `cancelled`. */
@@ -380,8 +387,15 @@ export interface LoadOptions {
   worker?: boolean | "blob" | Worker;
   /** The URL of the wasm file for the GPU, if it is not next to the package's other files; or the compiled module. */
   wasm?: string | URL | WebAssembly.Module;
-  /** The same for the wasm file for the CPU. */
+  /** The same for the wasm file for the CPU with one thread. */
   cpuWasm?: string | URL | WebAssembly.Module;
+  /** The same for the wasm file for the CPU with several threads. */
+  cpuThreadsWasm?: string | URL | WebAssembly.Module;
+  /**
+   * How many threads compute, if the CPU does. More than one need a page that is isolated from others (`crossOriginIsolated`) and an engine
+   * in a worker; elsewhere one computes. Default: as many as the processor has, up to 8. {@link BackendInfo.threads} tells how many do.
+   */
+  threads?: number;
   /**
    * Stores a model from a URL in the browser. It is checked with {@link inspect} first, downloaded once (an interrupted download
    * resumes where it stopped) and then read from the store, with every byte verified. Default `false`: read from the network each time.

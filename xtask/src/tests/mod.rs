@@ -56,6 +56,9 @@ pub(crate) fn run() -> bool {
     let clippy = ["cargo", "clippy", "--target", WASM];
     tally.check("lints for wasm", &[&clippy[..], &packages(), &BROWSER, &DENY].concat());
     tally.check("lints for wasm on the CPU", &[&clippy[..], &BROWSER_CPU, &DENY].concat());
+    let with_threads = [web::UNSTABLE, ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", web::THREADS[0])];
+    let words = [&clippy[..], &BROWSER_CPU, &DENY].concat();
+    tally.check_with("lints for wasm on several threads", &words, &with_threads);
     tally.step("dependencies", audit::run);
     native(&mut tally);
     tally.check("documentation tests", &["cargo", "test", "--workspace", "--doc"]);
@@ -96,10 +99,12 @@ fn format(tally: &mut Tally) {
 /// All tests on this machine, those of the GPU on the adapter that the system offers.
 fn native(tally: &mut Tally) {
     if has_nextest() {
-        // First, because Mesa keeps the kernels that these compile, and the other tests use them too.
-        tally.check("native tests on the GPU", &ON_GPU);
-        let tests = ["cargo", "nextest", "run", "--workspace", "--no-fail-fast", "-E", "not binary(on_gpu)"];
-        tally.check("native tests", &tests);
+        // First, because Mesa keeps the kernels that these compile, and the other tests use them too. The tests of `kernels` share
+        // a list of all kernels, which each process would make anew.
+        tally.check("native tests on the GPU", &[&ON_GPU[..], &["--test", "kernels"]].concat());
+        let filter = ["-E", "not (binary(on_gpu) or binary(kernels))"];
+        let tests = ["cargo", "nextest", "run", "--workspace", "--no-fail-fast"];
+        tally.check("native tests", &[&tests[..], &filter].concat());
     } else {
         let tests = ["cargo", "test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
         tally.check("native tests", &tests);

@@ -1,13 +1,16 @@
 //! The inner loops, once for each set of instructions.
 //!
-//! Most of them are plain Rust (`plain`) that the compiler vectorises for the instructions it may assume; a table of
-//! functions compiles them again for more. Only products of bytes, and the widening of half floats, need instructions
-//! that no plain loop is compiled to: those are the methods of [`Instructions`]. The processor is asked once which table
-//! to use.
+//! They are generic over [`Instructions`], or plain Rust (`plain`) that the compiler vectorises for the instructions it may
+//! assume. A table of functions compiles them for one set. The processor is asked once which table to use.
 
+mod floats;
 mod plain;
 mod portable;
+mod rows;
+mod tile;
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
 #[cfg(target_arch = "x86_64")]
@@ -15,24 +18,108 @@ mod x86;
 
 use rullama_gguf::Format;
 
-use crate::{activations::QuantRow, unpack::Unpacked};
-
-/// Rows of activations that a product kernel multiplies with a row of weights at once.
-pub(crate) const AT_ONCE: usize = 4;
+use crate::{
+    activations::{BLOCK, QuantBlock, QuantRows},
+    float,
+    product::Place,
+    unpack::by_format,
+};
+pub(crate) use floats::Half;
+pub(crate) use tile::Tile;
 
 /// A set of instructions.
 ///
 /// Implementations are `#[inline(always)]`: they become part of a function that is compiled for those instructions. Nothing
 /// else may call them.
-trait Instructions {
+#[expect(unsafe_code, reason = "what reads or writes through a pointer is unsafe")]
+pub(crate) trait Instructions {
     /// Whether a product and a sum are one instruction; as two, `mul_add` would be a slow call.
     const FUSED: bool;
+    /// Numbers of 32 bits in a vector: 4, 8 or 16.
+    const LANES: usize;
+    /// Whether byte products take all unsigned bytes as weights, so that signed ones are given with 128 added.
+    const RAISES: bool;
+    /// Whether there are registers enough for the sums of eight rows, and not only of four.
+    const MANY_REGISTERS: bool;
 
-    /// Widens eight half floats.
-    fn widen(halves: &[u16; 8]) -> [f32; 8];
+    /// Four bytes for each lane.
+    type Bytes: Copy;
+    type Ints: Copy;
+    type Floats: Copy;
 
-    /// Products of a row of weights with `N` rows of activations. `SIGNED` says whether the weights are.
-    fn products<const N: usize, const SIGNED: bool>(weights: &Unpacked, x: [QuantRow<'_>; N]) -> [f32; N];
+    /// The sum of the products of each group of weights and activations. `SIGNED` says whether the weights are.
+    fn group_sums<const GROUPS: usize, const SIGNED: bool>(
+        weights: &[u8; BLOCK],
+        x: &[i8; BLOCK],
+    ) -> [i32; GROUPS];
+
+    /// # Safety
+    ///
+    /// There are four bytes for each lane at `at`.
+    unsafe fn bytes(at: *const u8) -> Self::Bytes;
+
+    /// The same four bytes in all lanes.
+    ///
+    /// # Safety
+    ///
+    /// There are four bytes at `at`.
+    unsafe fn four_bytes(at: *const i8) -> Self::Bytes;
+
+    fn no_ints() -> Self::Ints;
+
+    /// Adds the products of four weights and four activations to each lane.
+    fn dot<const SIGNED: bool>(sums: Self::Ints, weights: Self::Bytes, x: Self::Bytes) -> Self::Ints;
+
+    fn to_floats(sums: Self::Ints) -> Self::Floats;
+
+    /// # Safety
+    ///
+    /// There are as many numbers at `at` as a vector has lanes. The same holds for the next two.
+    unsafe fn load(at: *const f32) -> Self::Floats;
+
+    /// Widens half floats.
+    unsafe fn load_halves(at: *const u16) -> Self::Floats;
+
+    /// Widens upper halves of `f32`s.
+    unsafe fn load_upper(at: *const u16) -> Self::Floats;
+
+    /// # Safety
+    ///
+    /// There is room for as many numbers at `at` as a vector has lanes.
+    unsafe fn store(at: *mut f32, values: Self::Floats);
+
+    fn splat(value: f32) -> Self::Floats;
+
+    /// Widens a half float.
+    #[inline(always)]
+    fn half(bits: u16) -> f32 {
+        float::half_to_f32(bits)
+    }
+
+    /// Four rows of four words of four bytes each become four columns.
+    #[inline(always)]
+    fn transpose(rows: [[u8; 16]; 4]) -> [[u8; 16]; 4] {
+        std::array::from_fn(|column| {
+            let words: [[u8; 4]; 4] = rows.map(|row| row.as_chunks().0[column]);
+            std::array::from_fn(|i| words[i / 4][i % 4])
+        })
+    }
+
+    fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+
+    fn mul(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+
+    /// `sum + a · b`
+    fn add_product(sum: Self::Floats, a: Self::Floats, b: Self::Floats) -> Self::Floats;
+
+    /// `sum − a · b`
+    fn subtract_product(sum: Self::Floats, a: Self::Floats, b: Self::Floats) -> Self::Floats;
+
+    /// `a · b + sum`, rounded as [`add_product`](Self::add_product) rounds.
+    #[inline(always)]
+    fn fused(a: f32, b: f32, sum: f32) -> f32 {
+        if Self::FUSED { a.mul_add(b, sum) } else { a * b + sum }
+    }
 }
 
 /// The inner loops for one set of instructions.
@@ -43,36 +130,80 @@ trait Instructions {
 pub(crate) struct Kernels {
     /// What the set is called.
     pub(crate) name: &'static str,
-    /// Quantises a row of activations: values, quants, scales, sums.
-    pub(crate) quantise: fn(&[f32], &mut [i8], &mut [f32], &mut [f32]),
-    /// Unpacks a row of weights.
-    pub(crate) unpack: fn(Format, &[u8], &mut Unpacked),
-    /// Products of a row of weights with up to [`AT_ONCE`] rows of activations.
-    pub(crate) products: fn(&Unpacked, &[QuantRow<'_>], &mut [f32]),
-    /// Decodes a row of half floats.
-    pub(crate) decode_halves: fn(&[u8], &mut [f32]),
-    /// Products of a row of decoded weights with up to [`AT_ONCE`] rows of activations.
-    pub(crate) float_products: fn(&[f32], &[&[f32]], &mut [f32]),
-    /// The product of two rows, the second in half floats.
-    pub(crate) half_product: fn(&[f32], &[u16]) -> f32,
-    /// Adds a row times a factor.
-    pub(crate) add_scaled: fn(&mut [f32], f32, &[f32]),
-    /// Adds a row of half floats times a factor.
-    pub(crate) add_scaled_halves: fn(&mut [f32], f32, &[u16]),
+    /// Rows of a [`Tile`].
+    pub(crate) lanes: usize,
+    /// Quantises a row of activations.
+    pub(crate) quantise: fn(&[f32], &mut [QuantBlock]),
+    /// Products of rows of so many bytes with one row of activations.
+    pub(crate) rows: fn(Format, &[u8], usize, &[QuantBlock], &mut [f32]),
+    /// Products of up to [`lanes`](Self::lanes) rows of so many bytes with the rows at some places; they are put behind so
+    /// many others.
+    pub(crate) tile: fn(Format, &[u8], usize, &QuantRows, &[Place], &mut Tile, usize, &mut [&mut [f32]]),
+    /// Products of a row of F16, BF16 or F32 with rows of activations.
+    pub(crate) float_products: fn(Format, &[u8], &[&[f32]], &mut [f32]),
+    /// Products of a row with each of some rows, which lie so far apart.
+    pub(crate) with_each: fn(&[f32], &[f32], usize, &mut [f32]),
+    /// The same with rows of half floats.
+    pub(crate) with_each_half: fn(&[f32], &[Half], usize, &mut [f32]),
+    /// Adds rows, which lie so far apart, each times a factor.
+    pub(crate) add_weighted: fn(&[f32], &[f32], usize, &mut [f32]),
+    /// The same of rows of half floats.
+    pub(crate) add_weighted_halves: fn(&[f32], &[Half], usize, &mut [f32]),
     /// Makes scores into probabilities.
     pub(crate) softmax: fn(&mut [f32]),
     /// `gelu(gate) · up`.
     pub(crate) gelu_mul: fn(&[f32], &[f32], &mut [f32]),
+    /// `cap · tanh(x / cap)`, and NaN where `x` is not finite.
+    pub(crate) soft_cap: fn(&[f32], f32, &mut [f32]),
     /// `x / sqrt(mean(x²) + eps)`, times a weight if there is one.
     pub(crate) rms_norm: fn(&[f32], Option<&[f32]>, f32, &mut [f32]),
     /// The position of the first value that is infinite or NaN.
     pub(crate) not_finite: fn(&[f32]) -> Option<usize>,
 }
 
+/// Products of rows with one row of activations.
+#[inline(always)]
+fn rows<I: Instructions>(format: Format, rows: &[u8], row_bytes: usize, x: &[QuantBlock], out: &mut [f32]) {
+    use rows::products;
+    by_format!(I, format, products(rows, row_bytes, x, out));
+}
+
+/// Products of a tile of rows with many rows of activations.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "where each row comes from and where its products go")]
+fn tiles<I: Instructions>(
+    format: Format,
+    rows: &[u8],
+    row_bytes: usize,
+    x: &QuantRows,
+    places: &[Place],
+    tile: &mut Tile,
+    from: usize,
+    out: &mut [&mut [f32]],
+) {
+    use tile::products;
+    by_format!(I, format, products(rows, row_bytes, x, places, tile, from, out));
+}
+
+/// Products of a row of F16, BF16 or F32.
+#[inline(always)]
+fn float_products<I: Instructions>(format: Format, row: &[u8], x: &[&[f32]], out: &mut [f32]) {
+    match format {
+        Format::F16 => floats::of_row::<I, Half>(row, x, out),
+        Format::BF16 => floats::of_row::<I, floats::Upper>(row, x, out),
+        _ => floats::of_row::<I, f32>(row, x, out),
+    }
+}
+
 /// A function of the table: `work`, compiled for the features that are named.
 macro_rules! entry {
     ([$($feature:literal)?], ($($name:ident: $kind:ty),*) $(-> $result:ty)?, $work:expr) => {{
-        #[allow(unused_unsafe, clippy::allow_attributes, reason = "portable functions need no unsafe")]
+        #[allow(
+            unused_unsafe,
+            clippy::too_many_arguments,
+            clippy::allow_attributes,
+            reason = "portable functions need no unsafe; a product says where each row comes from and goes"
+        )]
         fn outer($($name: $kind),*) $(-> $result)? {
             $(#[target_feature(enable = $feature)])?
             fn inner($($name: $kind),*) $(-> $result)? {
@@ -90,31 +221,54 @@ macro_rules! entry {
 macro_rules! table {
     ($label:expr, $set:ty, [$($feature:literal)?]) => {{
         use rullama_gguf::Format;
-        use $crate::{activations::{QuantRow, quantise}, kernels::{Kernels, entry, plain}, unpack::{Unpacked, unpack}};
+        use $crate::{
+            activations::{QuantBlock, QuantRows, quantise},
+            kernels::{Half, Instructions, Kernels, Tile, entry, float_products, floats, plain, rows, tiles},
+            product::Place,
+        };
         Kernels {
             name: $label,
-            quantise: entry!([$($feature)?], (x: &[f32], q: &mut [i8], s: &mut [f32], t: &mut [f32]), quantise),
-            unpack: entry!([$($feature)?], (format: Format, blocks: &[u8], row: &mut Unpacked), unpack),
-            products: entry!(
+            lanes: <$set>::LANES,
+            quantise: entry!([$($feature)?], (x: &[f32], blocks: &mut [QuantBlock]), quantise),
+            rows: entry!(
                 [$($feature)?],
-                (weights: &Unpacked, x: &[QuantRow<'_>], out: &mut [f32]),
-                plain::products::<$set>
+                (format: Format, bytes: &[u8], row_bytes: usize, x: &[QuantBlock], out: &mut [f32]),
+                rows::<$set>
             ),
-            decode_halves: entry!([$($feature)?], (halves: &[u8], out: &mut [f32]), plain::decode_halves::<$set>),
+            tile: entry!(
+                [$($feature)?],
+                (format: Format, bytes: &[u8], row_bytes: usize, x: &QuantRows, places: &[Place], tile: &mut Tile,
+                 from: usize, out: &mut [&mut [f32]]),
+                tiles::<$set>
+            ),
             float_products: entry!(
                 [$($feature)?],
-                (weights: &[f32], x: &[&[f32]], out: &mut [f32]),
-                plain::float_products::<$set>
+                (format: Format, row: &[u8], x: &[&[f32]], out: &mut [f32]),
+                float_products::<$set>
             ),
-            half_product: entry!([$($feature)?], (a: &[f32], b: &[u16]) -> f32, plain::half_product::<$set>),
-            add_scaled: entry!([$($feature)?], (out: &mut [f32], by: f32, x: &[f32]), plain::add_scaled::<$set>),
-            add_scaled_halves: entry!(
+            with_each: entry!(
                 [$($feature)?],
-                (out: &mut [f32], by: f32, x: &[u16]),
-                plain::add_scaled_halves::<$set>
+                (a: &[f32], rows: &[f32], stride: usize, out: &mut [f32]),
+                floats::with_each::<$set, f32>
+            ),
+            with_each_half: entry!(
+                [$($feature)?],
+                (a: &[f32], rows: &[Half], stride: usize, out: &mut [f32]),
+                floats::with_each::<$set, Half>
+            ),
+            add_weighted: entry!(
+                [$($feature)?],
+                (factors: &[f32], rows: &[f32], stride: usize, out: &mut [f32]),
+                floats::add_weighted::<$set, f32>
+            ),
+            add_weighted_halves: entry!(
+                [$($feature)?],
+                (factors: &[f32], rows: &[Half], stride: usize, out: &mut [f32]),
+                floats::add_weighted::<$set, Half>
             ),
             softmax: entry!([$($feature)?], (scores: &mut [f32]), plain::softmax),
             gelu_mul: entry!([$($feature)?], (gate: &[f32], up: &[f32], out: &mut [f32]), plain::gelu_mul),
+            soft_cap: entry!([$($feature)?], (x: &[f32], cap: f32, out: &mut [f32]), plain::soft_cap),
             rms_norm: entry!(
                 [$($feature)?],
                 (x: &[f32], weight: Option<&[f32]>, eps: f32, out: &mut [f32]),
@@ -137,6 +291,7 @@ impl Kernels {
     pub(crate) fn available() -> Vec<&'static Self> {
         let special: Vec<&'static Self> = cfg_select! {
             target_arch = "x86_64" => x86::available(),
+            target_arch = "aarch64" => neon::available(),
             all(target_arch = "wasm32", target_feature = "simd128") => vec![&simd128::KERNELS],
             _ => Vec::new(),
         };
@@ -156,17 +311,15 @@ mod tests {
 
     #[test]
     fn every_set_of_instructions_widens_every_half_exactly() {
-        let halves: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
-        let expected: Vec<u32> =
-            (0..=u16::MAX).map(|half| crate::float::half_to_f32(half).to_bits()).collect();
-        let mut found = vec![0.0; expected.len()];
+        let halves: Vec<Half> = (0..=u16::MAX).map(Half).collect();
         for kernels in Kernels::available() {
-            (kernels.decode_halves)(&halves, &mut found);
-            // Processors may set the bit that says that a NaN was looked at.
-            let differs = |(found, &expected): (&f32, &u32)| {
-                found.to_bits() != expected && !(found.is_nan() && f32::from_bits(expected).is_nan())
-            };
-            assert!(!found.iter().zip(&expected).any(differs), "{}", kernels.name);
+            let mut found = vec![0.0; halves.len()];
+            (kernels.add_weighted_halves)(&[1.0], &halves, 0, &mut found);
+            for (half, found) in (0..=u16::MAX).zip(found) {
+                let expected = float::half_to_f32(half);
+                let same = found == expected || (found.is_nan() && expected.is_nan());
+                assert!(same, "{}: {half:#06x} is {found}", kernels.name);
+            }
         }
     }
 }

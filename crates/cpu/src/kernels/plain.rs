@@ -1,120 +1,6 @@
-//! Loops in plain Rust, written so that the compiler vectorises them. Sums are kept in a fixed number of lanes and in a
-//! fixed order: a row's result never depends on the rows beside it.
+//! Loops in plain Rust, written so that the compiler vectorises them.
 
-use super::{AT_ONCE, Instructions};
-use crate::{activations::QuantRow, float, unpack::Unpacked};
-
-/// Sums side by side: four vectors of eight.
-const LANES: usize = 32;
-
-#[inline(always)]
-pub(super) fn products<I: Instructions>(weights: &Unpacked, x: &[QuantRow<'_>], out: &mut [f32]) {
-    match (weights.signed, x) {
-        (false, &[a]) => out.copy_from_slice(&I::products::<1, false>(weights, [a])),
-        (true, &[a]) => out.copy_from_slice(&I::products::<1, true>(weights, [a])),
-        (false, &[a, b, c, d]) => out.copy_from_slice(&I::products::<AT_ONCE, false>(weights, [a, b, c, d])),
-        (true, &[a, b, c, d]) => out.copy_from_slice(&I::products::<AT_ONCE, true>(weights, [a, b, c, d])),
-        (signed, few) => {
-            for (&x, out) in few.iter().zip(out) {
-                [*out] = match signed {
-                    false => I::products::<1, false>(weights, [x]),
-                    true => I::products::<1, true>(weights, [x]),
-                };
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn fused<I: Instructions>(a: f32, b: f32, sum: f32) -> f32 {
-    if I::FUSED { a.mul_add(b, sum) } else { a * b + sum }
-}
-
-#[inline(always)]
-pub(super) fn float_products<I: Instructions>(weights: &[f32], x: &[&[f32]], out: &mut [f32]) {
-    for (x, out) in x.iter().zip(out) {
-        *out = product::<I>(weights, x);
-    }
-}
-
-#[inline(always)]
-fn product<I: Instructions>(a: &[f32], b: &[f32]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut sums = [0.0; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            sums[lane] = fused::<I>(a[lane], b[lane], sums[lane]);
-        }
-    }
-    let mut rest = 0.0;
-    for (&a, &b) in a_rest.iter().zip(b_rest) {
-        rest = fused::<I>(a, b, rest);
-    }
-    total(sums) + rest
-}
-
-/// The sum of all lanes, by halves.
-#[inline(always)]
-fn total(sums: [f32; LANES]) -> f32 {
-    let sixteen: [f32; 16] = std::array::from_fn(|i| sums[i] + sums[i + 16]);
-    let eight: [f32; 8] = std::array::from_fn(|i| sixteen[i] + sixteen[i + 8]);
-    let four: [f32; 4] = std::array::from_fn(|i| eight[i] + eight[i + 4]);
-    (four[0] + four[2]) + (four[1] + four[3])
-}
-
-#[inline(always)]
-pub(super) fn half_product<I: Instructions>(a: &[f32], b: &[u16]) -> f32 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut sums = [0.0; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for (part, b) in b.as_chunks::<8>().0.iter().enumerate() {
-            let b = I::widen(b);
-            for lane in 0..8 {
-                let at = 8 * part + lane;
-                sums[at] = fused::<I>(a[at], b[lane], sums[at]);
-            }
-        }
-    }
-    let mut rest = 0.0;
-    for (&a, &b) in a_rest.iter().zip(b_rest) {
-        rest = fused::<I>(a, float::half_to_f32(b), rest);
-    }
-    total(sums) + rest
-}
-
-#[inline(always)]
-pub(super) fn decode_halves<I: Instructions>(halves: &[u8], out: &mut [f32]) {
-    let (halves, halves_rest) = halves.as_chunks::<16>();
-    let (out, out_rest) = out.as_chunks_mut::<8>();
-    for (halves, out) in halves.iter().zip(out) {
-        let halves: &[[u8; 2]] = halves.as_chunks().0;
-        *out = I::widen(&std::array::from_fn(|i| u16::from_le_bytes(halves[i])));
-    }
-    for (half, out) in halves_rest.as_chunks().0.iter().zip(out_rest) {
-        *out = float::half_to_f32(u16::from_le_bytes(*half));
-    }
-}
-
-#[inline(always)]
-pub(super) fn add_scaled<I: Instructions>(out: &mut [f32], by: f32, x: &[f32]) {
-    for (out, &x) in out.iter_mut().zip(x) {
-        *out = fused::<I>(by, x, *out);
-    }
-}
-
-#[inline(always)]
-pub(super) fn add_scaled_halves<I: Instructions>(out: &mut [f32], by: f32, x: &[u16]) {
-    let ((x, x_rest), (out, out_rest)) = (x.as_chunks::<8>(), out.as_chunks_mut::<8>());
-    for (x, out) in x.iter().zip(out) {
-        let x = I::widen(x);
-        for lane in 0..8 {
-            out[lane] = fused::<I>(by, x[lane], out[lane]);
-        }
-    }
-    for (&x, out) in x_rest.iter().zip(out_rest) {
-        *out = fused::<I>(by, float::half_to_f32(x), *out);
-    }
-}
+use crate::float;
 
 /// Scores reach hundreds, so the largest is taken off first.
 #[inline(always)]
@@ -143,6 +29,17 @@ pub(super) fn softmax(scores: &mut [f32]) {
 pub(super) fn gelu_mul(gate: &[f32], up: &[f32], out: &mut [f32]) {
     for ((gate, up), out) in gate.iter().zip(up).zip(out) {
         *out = float::gelu(*gate) * up;
+    }
+}
+
+/// NaN where `x` is infinite: the cap would make it an ordinary number, and nothing would show that it was none.
+#[inline(always)]
+pub(super) fn soft_cap(x: &[f32], cap: f32, out: &mut [f32]) {
+    let by = 2.0 / cap;
+    for (x, out) in x.iter().zip(out) {
+        // The hyperbolic tangent by the logistic function.
+        let value = cap - 2.0 * cap / (1.0 + float::exp(x * by));
+        *out = if x.is_finite() { value } else { f32::NAN };
     }
 }
 

@@ -2,14 +2,15 @@
 //! detected at run time: a build with `-Ctarget-feature=+simd128` uses this table.
 //!
 //! With `+relaxed-simd` too, unsigned weights are multiplied by the relaxed byte product. That is exact only if one operand
-//! has at most seven bits, which unsigned quants do; signed quants may be -128, and are widened as without it.
+//! has at most seven bits, which unsigned quants do; signed quants may be -128, and are widened as without it. Relaxed
+//! sums of products are not used: whether they round once or twice may depend on the machine.
 
 #![expect(unsafe_code, reason = "vectors are loaded through pointers")]
 
 use std::arch::wasm32::*;
 
 use super::{Instructions, Kernels, table};
-use crate::{activations::QuantRow, unpack::Unpacked};
+use crate::activations::BLOCK;
 
 pub(super) static KERNELS: Kernels =
     table!(if cfg!(target_feature = "relaxed-simd") { "relaxed-simd" } else { "simd128" }, Simd128, []);
@@ -17,144 +18,190 @@ pub(super) static KERNELS: Kernels =
 /// 128-bit vectors.
 struct Simd128;
 
+/// Sums of four lanes: whole ones, and those of pairs of values that two neighbouring lanes have for one, first for lanes
+/// 0 and 1 and then for lanes 2 and 3.
+#[derive(Clone, Copy)]
+struct Sums {
+    whole: v128,
+    pairs: [v128; 2],
+}
+
 impl Instructions for Simd128 {
     // `mul_add` would be a slow call here.
     const FUSED: bool = false;
+    const LANES: usize = 4;
+    const RAISES: bool = false;
+    const MANY_REGISTERS: bool = false;
+    type Bytes = v128;
+    type Ints = Sums;
+    type Floats = v128;
 
     #[inline(always)]
-    fn widen(halves: &[u16; 8]) -> [f32; 8] {
-        let mut out = [0.0; 8];
-        // SAFETY: sixteen bytes are read and 32 written, all in bounds.
-        unsafe {
-            let halves = v128_load(halves.as_ptr().cast());
-            v128_store(out.as_mut_ptr().cast(), widen_four(u32x4_extend_low_u16x8(halves)));
-            v128_store(out.as_mut_ptr().add(4).cast(), widen_four(u32x4_extend_high_u16x8(halves)));
+    fn group_sums<const GROUPS: usize, const SIGNED: bool>(
+        weights: &[u8; BLOCK],
+        x: &[i8; BLOCK],
+    ) -> [i32; GROUPS] {
+        let vectors = weights.as_chunks::<16>().0.iter().zip(x.as_chunks::<16>().0);
+        let mut parts = [i32x4_splat(0); 16];
+        for (part, (weights, x)) in parts.iter_mut().zip(vectors) {
+            // SAFETY: both have sixteen bytes.
+            let (weights, x) = unsafe { (v128_load(weights.as_ptr().cast()), v128_load(x.as_ptr().cast())) };
+            *part = fours::<SIGNED>(weights, x);
         }
-        out
+        let mut sums = [0; GROUPS];
+        for (four, sums) in sums.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let each = |i: usize| match GROUPS {
+                8 => i32x4_add(parts[8 * four + 2 * i], parts[8 * four + 2 * i + 1]),
+                _ => parts[4 * four + i],
+            };
+            let total = four_sums([each(0), each(1), each(2), each(3)]);
+            // SAFETY: there is room for sixteen bytes.
+            unsafe { v128_store(sums.as_mut_ptr().cast(), total) };
+        }
+        sums
     }
 
-    /// Four groups at a time. The four lanes of a whole sum belong to one group, so each vector is multiplied with one scale.
     #[inline(always)]
-    fn products<const N: usize, const SIGNED: bool>(weights: &Unpacked, x: [QuantRow<'_>; N]) -> [f32; N] {
-        const STEP: usize = 64;
-        let steps = weights.quants.len() / STEP;
-        for x in &x {
-            assert!(x.quants.len() == weights.quants.len() && x.scales.len() == weights.scales.len());
-            assert!(x.sums.len() == weights.minimums.len() && x.sums.len() == x.scales.len());
-        }
-        assert!(weights.scales.len() == 4 * steps && weights.minimums.len() == 4 * steps);
-        let mut sums = [f32x4_splat(0.0); N];
-        for step in 0..steps {
-            // SAFETY: every slice has `steps` times as many elements as one step reads, as was just checked.
-            unsafe {
-                let scales = v128_load(weights.scales.as_ptr().add(4 * step).cast());
-                let mut both = [scales; N];
-                for n in 0..N {
-                    both[n] = f32x4_mul(scales, v128_load(x[n].scales.as_ptr().add(4 * step).cast()));
-                    if !SIGNED {
-                        let minimums = v128_load(weights.minimums.as_ptr().add(4 * step).cast());
-                        let own = v128_load(x[n].sums.as_ptr().add(4 * step).cast());
-                        sums[n] = subtract_product(minimums, own, sums[n]);
-                    }
-                }
-                group::<N, SIGNED, 0>(weights, &x, STEP * step, &both, &mut sums);
-                group::<N, SIGNED, 1>(weights, &x, STEP * step, &both, &mut sums);
-                group::<N, SIGNED, 2>(weights, &x, STEP * step, &both, &mut sums);
-                group::<N, SIGNED, 3>(weights, &x, STEP * step, &both, &mut sums);
-            }
-        }
-        sums.map(|sums| {
-            let two = f32x4_add(sums, i32x4_shuffle::<2, 3, 2, 3>(sums, sums));
-            f32x4_extract_lane::<0>(two) + f32x4_extract_lane::<1>(two)
-        })
+    unsafe fn bytes(at: *const u8) -> v128 {
+        // SAFETY: the caller's promise.
+        unsafe { v128_load(at.cast()) }
     }
-}
 
-/// Widens four half floats, each in a lane of 32 bits.
-///
-/// Exponents differ by 112, which a product corrects for numbers of every size. Those of infinity and NaN become the largest.
-#[inline(always)]
-fn widen_four(halves: v128) -> v128 {
-    const DIFFERENCE: f32 = f32::from_bits((127 + 112) << 23);
-    let magnitudes = v128_and(halves, u32x4_splat(0x7fff));
-    let scaled = f32x4_mul(u32x4_shl(magnitudes, 13), f32x4_splat(DIFFERENCE));
-    let endless = u32x4_gt(magnitudes, u32x4_splat(0x7bff));
-    let exponents = v128_and(endless, u32x4_splat(f32::INFINITY.to_bits()));
-    let signs = u32x4_shl(v128_and(halves, u32x4_splat(0x8000)), 16);
-    v128_or(v128_or(scaled, exponents), signs)
-}
-
-/// Adds the products of group `GROUP` of those that begin at value `at`.
-///
-/// # Safety
-///
-/// All rows have 64 values from `at` on.
-#[inline(always)]
-unsafe fn group<const N: usize, const SIGNED: bool, const GROUP: usize>(
-    weights: &Unpacked,
-    x: &[QuantRow<'_>; N],
-    at: usize,
-    scales: &[v128; N],
-    sums: &mut [v128; N],
-) {
-    let at = at + 16 * GROUP;
-    // SAFETY: the caller has checked the lengths.
-    let (weight, quants) =
-        unsafe { (weights.quants.as_ptr().add(at), x.each_ref().map(|x| x.quants.as_ptr().add(at))) };
-    for n in 0..N {
-        // SAFETY: sixteen bytes follow both pointers.
-        let fours = unsafe { fours::<SIGNED>(weight, quants[n]) };
-        let scale = match GROUP {
-            0 => i32x4_shuffle::<0, 0, 0, 0>(scales[n], scales[n]),
-            1 => i32x4_shuffle::<1, 1, 1, 1>(scales[n], scales[n]),
-            2 => i32x4_shuffle::<2, 2, 2, 2>(scales[n], scales[n]),
-            _ => i32x4_shuffle::<3, 3, 3, 3>(scales[n], scales[n]),
-        };
-        sums[n] = add_product(f32x4_convert_i32x4(fours), scale, sums[n]);
+    #[inline(always)]
+    unsafe fn four_bytes(at: *const i8) -> v128 {
+        // SAFETY: the caller's promise.
+        unsafe { v128_load32_splat(at.cast()) }
     }
-}
 
-/// The sums of four products each, of a group of weights with a group of activations.
-///
-/// # Safety
-///
-/// Both pointers are followed by sixteen bytes.
-#[inline(always)]
-unsafe fn fours<const SIGNED: bool>(weights: *const u8, x: *const i8) -> v128 {
-    // SAFETY: the caller's promise.
-    unsafe {
+    #[inline(always)]
+    fn no_ints() -> Sums {
+        Sums { whole: i32x4_splat(0), pairs: [i32x4_splat(0); 2] }
+    }
+
+    #[inline(always)]
+    fn dot<const SIGNED: bool>(sums: Sums, weights: v128, x: v128) -> Sums {
         #[cfg(target_feature = "relaxed-simd")]
         if !SIGNED {
-            let (weights, x) = (v128_load(weights.cast()), v128_load(x.cast()));
-            return i32x4_relaxed_dot_i8x16_i7x16_add(x, weights, i32x4_splat(0));
+            return Sums { whole: i32x4_relaxed_dot_i8x16_i7x16_add(x, weights, sums.whole), ..sums };
         }
-        // Unsigned weights are below 128, so they may be widened as signed ones.
-        let low = (i16x8_load_extend_i8x8(weights.cast()), i16x8_load_extend_i8x8(x));
-        let high = (i16x8_load_extend_i8x8(weights.add(8).cast()), i16x8_load_extend_i8x8(x.add(8)));
-        i32x4_add(i32x4_dot_i16x8(low.0, low.1), i32x4_dot_i16x8(high.0, high.1))
+        // All lanes of `x` are the same.
+        let (x, [low, high]) = (i16x8_extend_low_i8x16(x), widen::<SIGNED>(weights));
+        let (low, high) = (i32x4_dot_i16x8(low, x), i32x4_dot_i16x8(high, x));
+        Sums { pairs: [i32x4_add(sums.pairs[0], low), i32x4_add(sums.pairs[1], high)], ..sums }
+    }
+
+    #[inline(always)]
+    fn to_floats(Sums { whole, pairs: [low, high] }: Sums) -> v128 {
+        let even = i32x4_shuffle::<0, 2, 4, 6>(low, high);
+        let odd = i32x4_shuffle::<1, 3, 5, 7>(low, high);
+        f32x4_convert_i32x4(i32x4_add(whole, i32x4_add(even, odd)))
+    }
+
+    #[inline(always)]
+    unsafe fn load(at: *const f32) -> v128 {
+        // SAFETY: the caller's promise.
+        unsafe { v128_load(at.cast()) }
+    }
+
+    /// Exponents differ by 112, which a product corrects for numbers of every size. Those of infinity and NaN become the
+    /// largest.
+    #[inline(always)]
+    unsafe fn load_halves(at: *const u16) -> v128 {
+        const DIFFERENCE: f32 = f32::from_bits((127 + 112) << 23);
+        // SAFETY: the caller's promise.
+        let halves = unsafe { u32x4_load_extend_u16x4(at) };
+        let magnitudes = v128_and(halves, u32x4_splat(0x7fff));
+        let scaled = f32x4_mul(u32x4_shl(magnitudes, 13), f32x4_splat(DIFFERENCE));
+        let endless = u32x4_gt(magnitudes, u32x4_splat(0x7bff));
+        let exponents = v128_and(endless, u32x4_splat(f32::INFINITY.to_bits()));
+        let signs = u32x4_shl(v128_and(halves, u32x4_splat(0x8000)), 16);
+        v128_or(v128_or(scaled, exponents), signs)
+    }
+
+    #[inline(always)]
+    unsafe fn load_upper(at: *const u16) -> v128 {
+        // SAFETY: the caller's promise.
+        unsafe { u32x4_shl(u32x4_load_extend_u16x4(at), 16) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(at: *mut f32, values: v128) {
+        // SAFETY: the caller's promise.
+        unsafe { v128_store(at.cast(), values) }
+    }
+
+    #[inline(always)]
+    fn splat(value: f32) -> v128 {
+        f32x4_splat(value)
+    }
+
+    #[inline(always)]
+    fn transpose(rows: [[u8; 16]; 4]) -> [[u8; 16]; 4] {
+        // SAFETY: sixteen bytes are read from and written to arrays of as many.
+        unsafe {
+            let [a, b, c, d] = rows.map(|row| v128_load(row.as_ptr().cast()));
+            let (ab, cd) = (i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<0, 4, 1, 5>(c, d));
+            let (ab_high, cd_high) = (i32x4_shuffle::<2, 6, 3, 7>(a, b), i32x4_shuffle::<2, 6, 3, 7>(c, d));
+            let columns = [
+                i64x2_shuffle::<0, 2>(ab, cd),
+                i64x2_shuffle::<1, 3>(ab, cd),
+                i64x2_shuffle::<0, 2>(ab_high, cd_high),
+                i64x2_shuffle::<1, 3>(ab_high, cd_high),
+            ];
+            columns.map(|column| {
+                let mut bytes = [0; 16];
+                v128_store(bytes.as_mut_ptr().cast(), column);
+                bytes
+            })
+        }
+    }
+
+    #[inline(always)]
+    fn add(a: v128, b: v128) -> v128 {
+        f32x4_add(a, b)
+    }
+
+    #[inline(always)]
+    fn mul(a: v128, b: v128) -> v128 {
+        f32x4_mul(a, b)
+    }
+
+    #[inline(always)]
+    fn add_product(sum: v128, a: v128, b: v128) -> v128 {
+        f32x4_add(f32x4_mul(a, b), sum)
+    }
+
+    #[inline(always)]
+    fn subtract_product(sum: v128, a: v128, b: v128) -> v128 {
+        f32x4_sub(sum, f32x4_mul(a, b))
     }
 }
 
-#[cfg(target_feature = "relaxed-simd")]
+/// The sums of four products each, of values that all belong to one group.
 #[inline(always)]
-fn add_product(a: v128, b: v128, sum: v128) -> v128 {
-    f32x4_relaxed_madd(a, b, sum)
+fn fours<const SIGNED: bool>(weights: v128, x: v128) -> v128 {
+    #[cfg(target_feature = "relaxed-simd")]
+    if !SIGNED {
+        return i32x4_relaxed_dot_i8x16_i7x16_add(x, weights, i32x4_splat(0));
+    }
+    let [low, high] = widen::<SIGNED>(weights);
+    let low = i32x4_dot_i16x8(low, i16x8_extend_low_i8x16(x));
+    i32x4_add(low, i32x4_dot_i16x8(high, i16x8_extend_high_i8x16(x)))
 }
 
-#[cfg(not(target_feature = "relaxed-simd"))]
+/// Bytes as numbers of sixteen bits. For unsigned ones that takes fewer instructions of the machine.
 #[inline(always)]
-fn add_product(a: v128, b: v128, sum: v128) -> v128 {
-    f32x4_add(f32x4_mul(a, b), sum)
+fn widen<const SIGNED: bool>(bytes: v128) -> [v128; 2] {
+    match SIGNED {
+        true => [i16x8_extend_low_i8x16(bytes), i16x8_extend_high_i8x16(bytes)],
+        false => [u16x8_extend_low_u8x16(bytes), u16x8_extend_high_u8x16(bytes)],
+    }
 }
 
-#[cfg(target_feature = "relaxed-simd")]
+/// The sum of all lanes of each of four vectors.
 #[inline(always)]
-fn subtract_product(a: v128, b: v128, sum: v128) -> v128 {
-    f32x4_relaxed_nmadd(a, b, sum)
-}
-
-#[cfg(not(target_feature = "relaxed-simd"))]
-#[inline(always)]
-fn subtract_product(a: v128, b: v128, sum: v128) -> v128 {
-    f32x4_sub(sum, f32x4_mul(a, b))
+fn four_sums([a, b, c, d]: [v128; 4]) -> v128 {
+    let ab = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<2, 6, 3, 7>(a, b));
+    let cd = i32x4_add(i32x4_shuffle::<0, 4, 1, 5>(c, d), i32x4_shuffle::<2, 6, 3, 7>(c, d));
+    i32x4_add(i64x2_shuffle::<0, 2>(ab, cd), i64x2_shuffle::<1, 3>(ab, cd))
 }

@@ -1,61 +1,81 @@
 //! Blocks of 32 values with one scale, and sometimes one offset. The layouts are those of `rullama_gguf::format`.
 
-use super::{Block, field, half};
+use super::{Packed, Unpacked, field, half};
+use crate::kernels::Instructions;
 
-type Block32<'a> = Block<'a, 32, 2>;
+/// A format of such blocks: its type, the bytes of a block, and what the quants, scale and minimum of one are.
+///
+/// This is a macro because a function passed as a value is called through a shim, which would keep `#[inline(always)]` and
+/// with it the caller's instructions from reaching it.
+macro_rules! blocks_of_32 {
+    ($(#[$doc:meta])* $name:ident, $bytes:literal, |$block:ident| $unpack:expr) => {
+        $(#[$doc])*
+        pub(crate) struct $name;
 
-#[inline(always)]
-pub(super) fn q4_0(block: &[u8; 18], out: Block32<'_>) {
-    let d = half(block, 0);
-    nibbles(field(block, 2), out.quants);
-    (*out.scales, *out.minimums) = ([d; 2], [8.0 * d; 2]);
+        impl Packed for $name {
+            const BYTES: usize = 8 * $bytes;
+
+            #[inline(always)]
+            fn unpack<I: Instructions>(blocks: &[u8], out: &mut Unpacked) {
+                if blocks.len() < Self::BYTES {
+                    *out = Unpacked::ZERO;
+                }
+                let quants = out.quants.as_chunks_mut::<32>().0.iter_mut();
+                let groups = quants.zip(&mut out.scales).zip(&mut out.minimums);
+                for ($block, ((quants, scale), minimum)) in blocks.as_chunks::<$bytes>().0.iter().zip(groups) {
+                    (*quants, *scale, *minimum) = $unpack;
+                }
+            }
+        }
+    };
 }
 
-#[inline(always)]
-pub(super) fn q4_1(block: &[u8; 20], out: Block32<'_>) {
-    nibbles(field(block, 4), out.quants);
-    (*out.scales, *out.minimums) = ([half(block, 0); 2], [-half(block, 2); 2]);
-}
+pub(super) use blocks_of_32;
 
-#[inline(always)]
-pub(super) fn q5_0(block: &[u8; 22], out: Block32<'_>) {
-    let d = half(block, 0);
-    nibbles(field(block, 6), out.quants);
-    fifth_bits(*field(block, 2), out.quants);
-    (*out.scales, *out.minimums) = ([d; 2], [16.0 * d; 2]);
-}
-
-#[inline(always)]
-pub(super) fn q5_1(block: &[u8; 24], out: Block32<'_>) {
-    nibbles(field(block, 8), out.quants);
-    fifth_bits(*field(block, 4), out.quants);
-    (*out.scales, *out.minimums) = ([half(block, 0); 2], [-half(block, 2); 2]);
-}
-
-#[inline(always)]
-pub(super) fn q8_0(block: &[u8; 34], out: Block32<'_>) {
-    *out.quants = *field(block, 2);
-    *out.scales = [half(block, 0); 2];
-}
+blocks_of_32!(Q4_0, 18, |block| (nibbles(field(block, 2)), half::<I>(block, 0), 8.0 * half::<I>(block, 0)));
+blocks_of_32!(Q4_1, 20, |block| (nibbles(field(block, 4)), half::<I>(block, 0), -half::<I>(block, 2)));
+blocks_of_32!(Q5_0, 22, |block| {
+    let quants = with_fifth_bits(nibbles(field(block, 6)), *field(block, 2));
+    (quants, half::<I>(block, 0), 16.0 * half::<I>(block, 0))
+});
+blocks_of_32!(Q5_1, 24, |block| {
+    let quants = with_fifth_bits(nibbles(field(block, 8)), *field(block, 4));
+    (quants, half::<I>(block, 0), -half::<I>(block, 2))
+});
+blocks_of_32!(
+    /// Signed bytes.
+    Q8_0, 34, |block| (*field(block, 2), half::<I>(block, 0), 0.0)
+);
 
 /// Low nibbles are the first 16 values, high nibbles the last 16.
 #[inline(always)]
-fn nibbles(packed: &[u8; 16], quants: &mut [u8; 32]) {
-    // A copy tells the optimiser that writing the quants leaves the packed ones alone.
-    let packed = *packed;
+fn nibbles(packed: &[u8; 16]) -> [u8; 32] {
     let mut values = [0; 32];
     for i in 0..16 {
         (values[i], values[16 + i]) = (packed[i] & 15, packed[i] >> 4);
     }
-    *quants = values;
+    values
 }
 
 /// Adds bit `i` of the mask to value `i`, as its fifth bit.
 #[inline(always)]
-fn fifth_bits(mask: [u8; 4], quants: &mut [u8; 32]) {
-    let mut values = *quants;
-    for i in 0..32 {
-        values[i] |= if mask[i / 8] & (1 << (i % 8)) != 0 { 16 } else { 0 };
+fn with_fifth_bits(mut values: [u8; 32], mask: [u8; 4]) -> [u8; 32] {
+    const BITS: [u8; 32] = {
+        let mut bits = [0; 32];
+        let mut i = 0;
+        while i < 32 {
+            bits[i] = 1 << (i % 8);
+            i += 1;
+        }
+        bits
+    };
+    let mut spread = [[0; 8]; 4];
+    for byte in 0..4 {
+        spread[byte] = [mask[byte]; 8];
     }
-    *quants = values;
+    let spread = spread.as_flattened();
+    for i in 0..32 {
+        values[i] |= if spread[i] & BITS[i] == 0 { 0 } else { 16 };
+    }
+    values
 }

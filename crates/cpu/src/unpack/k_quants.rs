@@ -2,62 +2,85 @@
 //!
 //! Loops read and write copies of a block's fields: these tell the optimiser that results are not stored where inputs are.
 
-use super::{Block, field, half};
+use super::{Packed, Unpacked, field, half};
+use crate::kernels::Instructions;
 
-type Block256<'a> = Block<'a, 256, 16>;
+/// A format of blocks of 256 values: its type, the bytes of a block, and what unpacks one.
+macro_rules! blocks_of_256 {
+    ($name:ident, $bytes:literal, $unpack:ident) => {
+        pub(crate) struct $name;
+
+        impl Packed for $name {
+            const BYTES: usize = $bytes;
+
+            #[inline(always)]
+            fn unpack<I: Instructions>(blocks: &[u8], out: &mut Unpacked) {
+                $unpack::<I>(field::<$bytes>(blocks, 0), out);
+            }
+        }
+    };
+}
+
+pub(super) use blocks_of_256;
+
+blocks_of_256!(Q2K, 84, q2_k);
+blocks_of_256!(Q3K, 110, q3_k);
+blocks_of_256!(Q4K, 144, q4_k);
+blocks_of_256!(Q5K, 176, q5_k);
+blocks_of_256!(Q6K, 210, q6_k);
 
 /// Two bits; 16 pairs of four-bit scale and minimum.
 #[inline(always)]
-pub(super) fn q2_k(block: &[u8; 84], out: Block256<'_>) {
-    let (d, dmin) = (half(block, 80), half(block, 82));
+fn q2_k<I: Instructions>(block: &[u8; 84], out: &mut Unpacked) {
+    let (d, dmin) = (half::<I>(block, 80), half::<I>(block, 82));
     let packed: [u8; 16] = *field(block, 0);
     for group in 0..16 {
         out.scales[group] = d * f32::from(packed[group] & 15);
         out.minimums[group] = dmin * f32::from(packed[group] >> 4);
     }
-    two_bits(field(block, 16), out.quants);
+    two_bits(field(block, 16), &mut out.quants);
 }
 
 /// Three bits; 16 six-bit scales.
 #[inline(always)]
-pub(super) fn q3_k(block: &[u8; 110], out: Block256<'_>) {
+fn q3_k<I: Instructions>(block: &[u8; 110], out: &mut Unpacked) {
     let packed: [u8; 12] = *field(block, 96);
-    let d = half(block, 108);
+    let d = half::<I>(block, 108);
     for group in 0..16 {
         let nibble = (packed[group % 8] >> (4 * (group / 8))) & 15;
         let top = (packed[8 + group % 4] >> (2 * (group / 4))) & 3;
         let scale = d * f32::from((nibble | (top << 4)) as i8 - 32);
         (out.scales[group], out.minimums[group]) = (scale, 4.0 * scale);
     }
-    two_bits(field(block, 32), out.quants);
-    add_bits(*field(block, 0), 2, out.quants);
+    two_bits(field(block, 32), &mut out.quants);
+    add_bits(*field(block, 0), 2, &mut out.quants);
 }
 
 /// Four bits; eight pairs of six-bit scale and minimum.
 #[inline(always)]
-pub(super) fn q4_k(block: &[u8; 144], out: Block256<'_>) {
-    scales_and_minimums(block, out.scales, out.minimums);
-    nibbles(field(block, 16), out.quants);
+fn q4_k<I: Instructions>(block: &[u8; 144], out: &mut Unpacked) {
+    scales_and_minimums::<I>(block, out);
+    nibbles(field(block, 16), &mut out.quants);
 }
 
 /// As [`q4_k`], with a fifth bit for each value between the scales and the nibbles.
 #[inline(always)]
-pub(super) fn q5_k(block: &[u8; 176], out: Block256<'_>) {
-    scales_and_minimums(block, out.scales, out.minimums);
-    nibbles(field(block, 48), out.quants);
-    add_bits(*field(block, 16), 4, out.quants);
+fn q5_k<I: Instructions>(block: &[u8; 176], out: &mut Unpacked) {
+    scales_and_minimums::<I>(block, out);
+    nibbles(field(block, 48), &mut out.quants);
+    add_bits(*field(block, 16), 4, &mut out.quants);
 }
 
 /// Six bits; 16 signed scales.
 #[inline(always)]
-pub(super) fn q6_k(block: &[u8; 210], out: Block256<'_>) {
-    let d = half(block, 208);
+fn q6_k<I: Instructions>(block: &[u8; 210], out: &mut Unpacked) {
+    let d = half::<I>(block, 208);
     let packed: [u8; 16] = *field(block, 192);
     let mut scales = [0.0; 16];
     for group in 0..16 {
         scales[group] = d * f32::from(packed[group] as i8);
     }
-    *out.scales = scales;
+    out.scales = scales;
     for group in 0..16 {
         out.minimums[group] = 32.0 * scales[group];
     }
@@ -118,13 +141,13 @@ fn two_bits(packed: &[u8; 64], quants: &mut [u8; 256]) {
     }
 }
 
-/// The scales and minimums of Q4_K and Q5_K, six bits each, of sub-blocks of two groups.
+/// The scales and minimums of Q4_K and Q5_K, six bits each.
 ///
 /// The first four of each are whole in the low bits of bytes 0 to 7; the others have their low nibbles in bytes 8 to 11
 /// and their top two bits above the first four.
 #[inline(always)]
-fn scales_and_minimums(block: &[u8], scales: &mut [f32; 16], minimums: &mut [f32; 16]) {
-    let (d, dmin) = (half(block, 0), half(block, 2));
+fn scales_and_minimums<I: Instructions>(block: &[u8], out: &mut Unpacked) {
+    let (d, dmin) = (half::<I>(block, 0), half::<I>(block, 2));
     let words: &[u8; 12] = field(block, 4);
     let word = |at: usize| u32::from_le_bytes(*field(words, at));
     let (first, second, rest) = (word(0), word(4), word(8));
@@ -132,17 +155,11 @@ fn scales_and_minimums(block: &[u8], scales: &mut [f32; 16], minimums: &mut [f32
     let scale_words = [first & 0x3f3f_3f3f, (rest & 0x0f0f_0f0f) | ((first >> 2) & 0x3030_3030)];
     let minimum_words = [second & 0x3f3f_3f3f, ((rest >> 4) & 0x0f0f_0f0f) | ((second >> 2) & 0x3030_3030)];
     let bytes = |[low, high]: [u32; 2]| (u64::from(low) | (u64::from(high) << 32)).to_le_bytes();
-    *scales = twice(d, bytes(scale_words));
-    *minimums = twice(dmin, bytes(minimum_words));
-}
-
-/// Each factor times `by`, twice: a sub-block has two groups.
-#[inline(always)]
-fn twice(by: f32, factors: [u8; 8]) -> [f32; 16] {
-    let mut out = [0.0; 16];
+    let (scales, minimums) = (bytes(scale_words), bytes(minimum_words));
     for i in 0..8 {
-        let value = by * f32::from(factors[i]);
-        (out[2 * i], out[2 * i + 1]) = (value, value);
+        out.scales[i] = d * f32::from(scales[i]);
     }
-    out
+    for i in 0..8 {
+        out.minimums[i] = dmin * f32::from(minimums[i]);
+    }
 }

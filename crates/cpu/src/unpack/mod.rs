@@ -1,8 +1,8 @@
-//! Rows of quantised weights, unpacked to one byte for each value.
+//! Blocks of quantised weights, unpacked to one byte for each value.
 //!
-//! Every format becomes the same three arrays: quants, and a scale and a minimum for each group of 16, such that a value is
-//! `scale · quant − minimum`. One product kernel then serves all formats, and a prompt unpacks each row once for all of
-//! its tokens. An unpacked row has a few kilobytes and stays in the processor's first cache.
+//! Every format becomes the same three arrays: quants, and a scale and a minimum for each group of 32 or 16 values, such
+//! that a value is `scale · quant − minimum`. One kernel then serves all formats. A format is a type, so that its unpacking
+//! becomes part of the kernel that is compiled for it, and an unpacked block is in registers or in the first cache.
 
 mod blocks32;
 mod k_quants;
@@ -10,17 +10,49 @@ mod tables;
 
 use rullama_gguf::Format;
 
-use crate::activations::{GROUP, STRIDE};
+use crate::{activations::BLOCK, kernels::Instructions};
+pub(crate) use {blocks32::*, k_quants::*, tables::*};
 
-/// One row of weights.
-#[derive(Debug, Default)]
+/// 256 values. Formats with groups of 32 use the first half of the scales and minimums.
+#[derive(Debug, Clone)]
+#[repr(C, align(64))]
 pub(crate) struct Unpacked {
-    /// Values from 0 to 127, or signed bytes if `signed`.
-    pub(crate) quants: Vec<u8>,
-    pub(crate) scales: Vec<f32>,
-    /// Nothing reads these of a signed format, which has none.
-    pub(crate) minimums: Vec<f32>,
-    pub(crate) signed: bool,
+    /// Values from 0 to 127, or signed bytes.
+    pub(crate) quants: [u8; BLOCK],
+    pub(crate) scales: [f32; 16],
+    /// Nothing reads these of formats with signed bytes, which have none.
+    pub(crate) minimums: [f32; 16],
+}
+
+impl Unpacked {
+    pub(crate) const ZERO: Self = Self { quants: [0; BLOCK], scales: [0.0; 16], minimums: [0.0; 16] };
+}
+
+/// How a format is unpacked.
+pub(crate) trait Packed {
+    /// Bytes of 256 values.
+    const BYTES: usize;
+
+    /// Unpacks 256 values, or fewer at the end of a row, to which zeros are added.
+    fn unpack<I: Instructions>(blocks: &[u8], out: &mut Unpacked);
+}
+
+/// A format with signed bytes as one with unsigned bytes, for instructions that multiply only these with signed ones.
+pub(crate) struct Raised<P>(std::marker::PhantomData<P>);
+
+impl<P: Packed> Packed for Raised<P> {
+    const BYTES: usize = P::BYTES;
+
+    #[inline(always)]
+    fn unpack<I: Instructions>(blocks: &[u8], out: &mut Unpacked) {
+        P::unpack::<I>(blocks, out);
+        for quant in &mut out.quants {
+            *quant ^= 0x80;
+        }
+        for group in 0..16 {
+            out.minimums[group] = 128.0 * out.scales[group];
+        }
+    }
 }
 
 /// Whether products with this format use activations of eight bits.
@@ -29,64 +61,34 @@ pub(crate) fn is_integer(format: Format) -> bool {
     matches!(format, Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Q2_K | Q3_K | Q4_K | Q5_K | Q6_K | IQ4_NL | IQ4_XS)
 }
 
-impl Unpacked {
-    /// Makes room for a row of `width` values of `format`.
-    pub(crate) fn prepare(&mut self, format: Format, width: usize) {
-        use Format::*;
-        self.signed = matches!(format, Q8_0 | IQ4_NL | IQ4_XS);
-        let stride = width.next_multiple_of(STRIDE);
-        self.quants.resize(stride, 0);
-        self.scales.resize(stride / GROUP, 0.0);
-        self.minimums.resize(stride / GROUP, 0.0);
-        // The activations beyond a row's end are zero, but zero times what another row left here may be NaN.
-        self.quants[width..].fill(0);
-        self.scales[width / GROUP..].fill(0.0);
-        self.minimums[width / GROUP..].fill(0.0);
-    }
-}
-
-/// What a block is unpacked into.
-struct Block<'a, const LEN: usize, const GROUPS: usize> {
-    quants: &'a mut [u8; LEN],
-    scales: &'a mut [f32; GROUPS],
-    minimums: &'a mut [f32; GROUPS],
-}
-
-/// Calls a function with each block and the places of its values.
-///
-/// This is a macro because a function passed as a value is called through a shim, which would keep `#[inline(always)]` and
-/// with it the caller's instructions from reaching it.
-macro_rules! for_each_block {
-    ($blocks:expr, $row:expr, $unpack:path) => {{
-        let quants = $row.quants.as_chunks_mut().0.iter_mut();
-        let scales = $row.scales.as_chunks_mut().0.iter_mut();
-        let minimums = $row.minimums.as_chunks_mut().0.iter_mut();
-        let blocks = $blocks.as_chunks().0.iter();
-        for (((block, quants), scales), minimums) in blocks.zip(quants).zip(scales).zip(minimums) {
-            $unpack(block, Block { quants, scales, minimums });
+/// Calls a function for a set of instructions with the type of a format, the number of groups in 256 of its values, and
+/// whether its bytes are signed.
+macro_rules! by_format {
+    ($set:ty, $format:expr, $call:ident $arguments:tt) => {{
+        use $crate::unpack::*;
+        use Format as F;
+        match $format {
+            F::Q4_0 => $call::<$set, Q4_0, 8, false> $arguments,
+            F::Q4_1 => $call::<$set, Q4_1, 8, false> $arguments,
+            F::Q5_0 => $call::<$set, Q5_0, 8, false> $arguments,
+            F::Q5_1 => $call::<$set, Q5_1, 8, false> $arguments,
+            F::Q2_K => $call::<$set, Q2K, 16, false> $arguments,
+            F::Q3_K => $call::<$set, Q3K, 16, false> $arguments,
+            F::Q4_K => $call::<$set, Q4K, 8, false> $arguments,
+            F::Q5_K => $call::<$set, Q5K, 8, false> $arguments,
+            F::Q6_K => $call::<$set, Q6K, 16, false> $arguments,
+            F::Q8_0 if <$set>::RAISES => $call::<$set, Raised<Q8_0>, 8, false> $arguments,
+            F::IQ4_NL if <$set>::RAISES => $call::<$set, Raised<Iq4Nl>, 8, false> $arguments,
+            F::IQ4_XS if <$set>::RAISES => $call::<$set, Raised<Iq4Xs>, 8, false> $arguments,
+            F::Q8_0 => $call::<$set, Q8_0, 8, true> $arguments,
+            F::IQ4_NL => $call::<$set, Iq4Nl, 8, true> $arguments,
+            F::IQ4_XS => $call::<$set, Iq4Xs, 8, true> $arguments,
+            format => unreachable!("{format} is multiplied as floats"),
         }
     }};
 }
 
-/// Unpacks one row of whole blocks. The row was prepared for the format.
-#[inline(always)]
-pub(crate) fn unpack(format: Format, blocks: &[u8], row: &mut Unpacked) {
-    match format {
-        Format::Q4_0 => for_each_block!(blocks, row, blocks32::q4_0),
-        Format::Q4_1 => for_each_block!(blocks, row, blocks32::q4_1),
-        Format::Q5_0 => for_each_block!(blocks, row, blocks32::q5_0),
-        Format::Q5_1 => for_each_block!(blocks, row, blocks32::q5_1),
-        Format::Q8_0 => for_each_block!(blocks, row, blocks32::q8_0),
-        Format::Q2_K => for_each_block!(blocks, row, k_quants::q2_k),
-        Format::Q3_K => for_each_block!(blocks, row, k_quants::q3_k),
-        Format::Q4_K => for_each_block!(blocks, row, k_quants::q4_k),
-        Format::Q5_K => for_each_block!(blocks, row, k_quants::q5_k),
-        Format::Q6_K => for_each_block!(blocks, row, k_quants::q6_k),
-        Format::IQ4_NL => for_each_block!(blocks, row, tables::iq4_nl),
-        Format::IQ4_XS => for_each_block!(blocks, row, tables::iq4_xs),
-        _ => unreachable!("{format} is multiplied as floats"),
-    }
-}
+pub(crate) use by_format;
 
 /// `LEN` bytes of a block from `at` on.
 #[inline(always)]
@@ -96,6 +98,6 @@ fn field<const LEN: usize>(block: &[u8], at: usize) -> &[u8; LEN] {
 
 /// The half float at `at`.
 #[inline(always)]
-fn half(block: &[u8], at: usize) -> f32 {
-    crate::float::half_to_f32(u16::from_le_bytes(*field(block, at)))
+fn half<I: Instructions>(block: &[u8], at: usize) -> f32 {
+    I::half(u16::from_le_bytes(*field(block, at)))
 }

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::pin, task::Context};
 
-use rullama_cpu::{CpuError, Row, Step};
+use rullama_cpu::{CpuError, Executor, Row, Step};
 use rullama_gemma::Outputs;
 use rullama_graph::CacheFormat;
 
@@ -18,21 +18,28 @@ fn prompt() -> Vec<u32> {
 #[test]
 fn steps_of_any_size_give_the_same_bits() {
     for name in MODELS {
-        let model = Loaded::open(name);
-        let (last, all) = (model.graph(Outputs::Last), model.graph(Outputs::All));
-        let prompt = prompt();
-        let whole = model.step(&last, &mut model.caches(CacheFormat::F32), &prompt);
-        let every = model.step(&all, &mut model.caches(CacheFormat::F32), &prompt);
-        assert!(whole.values == every.row(prompt.len() - 1), "{name}: the last row alone has other bits");
-        for size in [1, 7, 32] {
-            let mut caches = model.caches(CacheFormat::F32);
-            let mut logits = None;
-            for ids in prompt.chunks(size) {
-                logits = Some(model.step(&last, &mut caches, ids));
-            }
-            assert_eq!(caches.len(), prompt.len());
-            assert!(logits.as_ref() == Some(&whole), "{name}: steps of {size} give other bits");
+        steps_of_any_size(name, Executor::instructions()[0]);
+    }
+    for instructions in Executor::instructions().into_iter().skip(1) {
+        steps_of_any_size("tiny-e2b-Q4_K_M", instructions);
+    }
+}
+
+fn steps_of_any_size(name: &str, instructions: &str) {
+    let model = Loaded::open(name).with_instructions(instructions);
+    let (last, all) = (model.graph(Outputs::Last), model.graph(Outputs::All));
+    let prompt = prompt();
+    let whole = model.step(&last, &mut model.caches(CacheFormat::F32), &prompt);
+    let every = model.step(&all, &mut model.caches(CacheFormat::F32), &prompt);
+    assert!(whole.values == every.row(prompt.len() - 1), "{name}: the last row alone has other bits");
+    for size in [1, 7, 32] {
+        let mut caches = model.caches(CacheFormat::F32);
+        let mut logits = None;
+        for ids in prompt.chunks(size) {
+            logits = Some(model.step(&last, &mut caches, ids));
         }
+        assert_eq!(caches.len(), prompt.len());
+        assert!(logits.as_ref() == Some(&whole), "{name}, {instructions}: steps of {size} give other bits");
     }
 }
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { FIELDS, type NumberField as Field } from "../state/settings";
+import { BACKENDS, FIELDS, type BackendSetting, type NumberField as Field } from "../state/settings";
 import { count } from "../text/format";
 import { Button, IconButton } from "../ui/button";
 import { openDialog } from "../ui/dialog";
@@ -37,7 +37,8 @@ function SettingsPanel({ parts, close }: { parts: Parts; close: () => void }) {
         </Section>
         <Section title="Loading">
           <NumberField field={CONTEXT} preferences={preferences} />
-          <ContextNote parts={parts} close={close} />
+          <BackendField parts={parts} />
+          <LoadNote parts={parts} close={close} />
         </Section>
         {/* Other servers have no log. */}
         {(server.ours || preferences.settings.report) && (
@@ -117,11 +118,34 @@ function SystemPrompt({ parts: { chat, preferences } }: { parts: Parts }) {
   );
 }
 
-/** A new context size takes effect when the model is loaded again. */
-function ContextNote({ parts: { preferences, host }, close }: { parts: Parts; close: () => void }) {
+/** What computes. */
+function BackendField({ parts: { preferences, support } }: { parts: Parts }) {
+  const { backend } = preferences.settings;
+  return (
+    <label class="field number-field">
+      <span>
+        <span>Compute on</span>
+        <small class="muted">{`Automatic uses the GPU if it can be relied on, otherwise the CPU. Here that is the ${support.auto.kind === "gpu" ? "GPU" : "CPU"}.`}</small>
+      </span>
+      <select class="input" data-setting="backend" onChange={({ currentTarget }) => preferences.change({ backend: currentTarget.value as BackendSetting })}>
+        {BACKENDS.map(([value, label]) => (
+          <option key={value} value={value} selected={value === backend}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** These settings take effect when the model is loaded again. */
+function LoadNote({ parts: { preferences, host }, close }: { parts: Parts; close: () => void }) {
   const { state } = host;
-  const wanted = preferences.settings.context;
-  const differs = state.kind === "ready" && wanted !== state.context && wanted !== state.engine.info.context;
+  const { context, backend } = preferences.settings;
+  const info = state.kind === "ready" ? state.engine.info : undefined;
+  const contextDiffers = state.kind === "ready" && context !== state.settings.context && context !== info?.context;
+  const backendDiffers = state.kind === "ready" && backend !== state.settings.backend;
+  const now = contextDiffers ? `Now ${count(info?.context ?? 0)} tokens.` : `Now the ${info?.backend.kind === "gpu" ? "GPU" : "CPU"} computes.`;
   const reload = () => {
     close();
     if (state.kind === "ready") {
@@ -130,9 +154,9 @@ function ContextNote({ parts: { preferences, host }, close }: { parts: Parts; cl
   };
   return (
     <div class="row between" aria-live="polite">
-      {differs && (
+      {(contextDiffers || backendDiffers) && (
         <>
-          <small class="muted">{`Now ${count(state.engine.info.context)} tokens. Load the model again to change it.`}</small>
+          <small class="muted">{`${now} Load the model again to change it.`}</small>
           <Button onClick={reload}>Load again</Button>
         </>
       )}

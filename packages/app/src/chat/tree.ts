@@ -64,7 +64,8 @@ export interface Place {
 }
 
 export function newId(): string {
-  return crypto.randomUUID();
+  // Not by `randomUUID`, which pages without https do not have.
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 export function newConversation(now: number, system = ""): Conversation {

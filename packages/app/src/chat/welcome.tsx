@@ -1,5 +1,6 @@
 // The chat page before the first message: which model is loaded or can be, and how far loading is.
 
+import { PlannedBackend } from "../device/backend-line";
 import { labelOf } from "../model/choice";
 import { DEMO_LIMITS, DEMO_QUESTIONS, DEMO_TITLE, isDemoChoice } from "../model/demo";
 import { loadSteps } from "../model/load-steps";
@@ -41,8 +42,9 @@ function WelcomeContent({ empty, ask }: WelcomeProps) {
   }
   return (
     <>
-      <h1>Chat with a model on your own GPU</h1>
+      <h1>Chat with a model on your own device</h1>
       <p class="muted">{`${isDemo ? "A language model" : "Gemma 4"} runs in this browser tab. No account, no server, no tracking: your chats stay on this device.`}</p>
+      <PlannedBackend />
       {isDemo ? <DemoOffer ask={ask} /> : <Offer />}
     </>
   );

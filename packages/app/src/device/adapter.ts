@@ -1,4 +1,6 @@
-// What the browser reports about its GPU, without an engine.
+// What the browser reports about its GPU, without an engine, and whether a model would run on it.
+
+import { chooseBackend, type BackendInfo } from "rullama";
 
 /** The parts of WebGPU that are read here. TypeScript's library doesn't have them everywhere yet. */
 interface Adapter {
@@ -14,7 +16,8 @@ interface Gpu {
 /** Why there is no WebGPU. */
 export type Lack = "insecure" | "missing" | "no adapter";
 
-export type Support = { kind: "yes"; adapter: AdapterFacts } | { kind: "no"; lack: Lack };
+/** `auto` is what computes unless the settings say otherwise. */
+export type Support = ({ kind: "yes"; adapter: AdapterFacts } | { kind: "no"; lack: Lack }) & { auto: BackendInfo };
 
 export interface AdapterFacts {
   name: string;
@@ -34,16 +37,17 @@ export const LIMITS: readonly [string, string][] = [
 ];
 
 export async function findSupport(): Promise<Support> {
+  const auto = await chooseBackend();
   if (!globalThis.isSecureContext) {
-    return { kind: "no", lack: "insecure" };
+    return { kind: "no", lack: "insecure", auto };
   }
   const gpu = (navigator as unknown as { gpu?: Gpu }).gpu;
   if (!gpu) {
-    return { kind: "no", lack: "missing" };
+    return { kind: "no", lack: "missing", auto };
   }
   const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
   if (!adapter) {
-    return { kind: "no", lack: "no adapter" };
+    return { kind: "no", lack: "no adapter", auto };
   }
   const { info } = adapter;
   const limits: Record<string, number> = {};
@@ -55,9 +59,10 @@ export async function findSupport(): Promise<Support> {
   }
   return {
     kind: "yes",
+    auto,
     adapter: {
       name: info?.description || [info?.vendor, info?.architecture].filter(Boolean).join(" "),
-      fallback: info?.isFallbackAdapter === true,
+      fallback: auto.kind === "cpu",
       features: [...adapter.features].sort(),
       limits,
     },

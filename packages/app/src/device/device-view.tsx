@@ -6,6 +6,7 @@ import { AdapterDetails } from "./adapter-details";
 import { BenchmarkCard } from "./benchmark-card";
 import { EngineDetails } from "./engine-details";
 import { ExaminationCard } from "./examination-card";
+import { GpuAdvice } from "./gpu-advice";
 import { verdict } from "./verdict";
 
 export function DeviceView() {
@@ -14,11 +15,11 @@ export function DeviceView() {
   return (
     <section class="page" aria-label="Device">
       <h1>Device</h1>
-      <p class="muted">What your browser and your GPU can do.</p>
+      <p class="muted">What computes here, and how well.</p>
       <div class={classes("card device-verdict", tone)}>
         <h2>{title}</h2>
         <p class="muted">{text}</p>
-        {support.kind === "yes" && <AdapterDetails adapter={support.adapter} />}
+        {support.kind === "yes" ? <AdapterDetails adapter={support.adapter} /> : <GpuAdvice lack={support.lack} />}
       </div>
       <ModelCard />
       {support.kind === "yes" && <ExaminationCard />}
@@ -28,13 +29,10 @@ export function DeviceView() {
 }
 
 function ModelCard() {
-  const { host, go, support } = useParts();
+  const { host, go } = useParts();
   const { engine } = host;
   if (engine) {
     return <EngineDetails engine={engine} />;
-  }
-  if (support.kind === "no") {
-    return null;
   }
   return (
     <div class="card">

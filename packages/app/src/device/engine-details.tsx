@@ -4,20 +4,20 @@ import { useState } from "preact/hooks";
 import type { Engine, KernelUse } from "rullama";
 import { bytes, count, parameters } from "../text/format";
 import { FactsList } from "../ui/facts";
+import { BackendLine } from "./backend-line";
 
 export function EngineDetails({ engine }: { engine: Engine }) {
   const { info } = engine;
-  const { backend, gpu, memory, fallbacks, warnings, conversions } = info;
+  const { gpu, memory, fallbacks, warnings, conversions } = info;
   const sound = fallbacks.length === 0;
   return (
     <div class="card">
       <h2>{info.name}</h2>
-      {gpu ? (
+      <BackendLine info={info} />
+      {gpu && (
         <p class={sound ? "verdict good" : "verdict fair"}>
           {sound ? "The self-test passed: this GPU computes correct results." : "The self-test found wrong results. rullama works around them:"}
         </p>
-      ) : (
-        <p class="verdict fair">{["The CPU computes.", backend.reason].filter(Boolean).join(" ")}</p>
       )}
       {!sound && <TextList texts={fallbacks} />}
       {warnings.length > 0 && (

@@ -1,29 +1,30 @@
-// One sentence about what the GPU can run.
+// One sentence about what this device can run.
 
 import { bytes } from "../text/format";
-import type { AdapterFacts, Support } from "./adapter";
+import type { AdapterFacts, Lack } from "./adapter";
+
+/** The part of what the browser reports that decides. */
+type Facts = { kind: "yes"; adapter: AdapterFacts } | { kind: "no"; lack: Lack };
 
 export interface Verdict {
-  tone: "good" | "fair" | "bad";
+  tone: "good" | "fair";
   title: string;
   text: string;
 }
 
-export function verdict(support: Support, deviceMemory: number | undefined): Verdict {
-  if (support.kind === "no") {
-    const title = {
-      insecure: "This page needs a secure address",
-      missing: "No WebGPU in this browser",
-      "no adapter": "No GPU available in this browser",
-    }[support.lack];
-    return { tone: "bad", title, text: "Models can't run here. The chat page shows what you can do." };
-  }
-  if (support.adapter.fallback) {
-    return {
-      tone: "fair",
-      title: "No GPU: this browser emulates it on the CPU",
-      text: "Very small models, such as the demo model, run slowly. Larger ones don't run at a usable speed.",
-    };
+const TITLES: Record<Lack, string> = {
+  insecure: "The CPU computes: for the GPU, this page needs a secure address",
+  missing: "The CPU computes: this browser has no WebGPU",
+  "no adapter": "The CPU computes: this browser found no GPU",
+};
+
+const ON_CPU = "Small models, such as the demo model, answer quickly. Larger models run too, but a GPU is many times faster.";
+
+export function verdict(support: Facts, deviceMemory: number | undefined): Verdict {
+  if (support.kind === "no" || support.adapter.fallback) {
+    return support.kind === "no"
+      ? { tone: "fair", title: TITLES[support.lack], text: ON_CPU }
+      : { tone: "fair", title: "This browser has no GPU and only emulates one", text: `So the CPU computes, unless the settings say otherwise. ${ON_CPU}` };
   }
   const size = bytes(largestModel(support.adapter, deviceMemory));
   return {

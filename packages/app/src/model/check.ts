@@ -3,19 +3,20 @@
 import { inspect, splitUrls, type ModelSource, type ModelStore } from "rullama";
 import { fileName, type ModelChoice } from "./choice";
 import { isThisDemo } from "./demo";
+import type { LoadSettings } from "./host";
 import { checkFile, probe } from "./probe";
 
 export interface CheckOptions {
   store: ModelStore | undefined;
-  /** The context size that the model would be loaded with; null lets the engine choose. */
-  context: number | null;
+  /** The settings that the model would be loaded with. */
+  settings: LoadSettings;
   signal: AbortSignal;
 }
 
 /** The store can download from these servers, but the header can't be read alone. The store checks the file as it arrives. */
 const UNREADABLE = ["source.range_ignored", "source.content_range"];
 
-export async function checkModel(choice: ModelChoice, { store, context, signal }: CheckOptions): Promise<void> {
+export async function checkModel(choice: ModelChoice, { store, settings, signal }: CheckOptions): Promise<void> {
   if (isThisDemo(choice)) {
     return;
   }
@@ -24,7 +25,7 @@ export async function checkModel(choice: ModelChoice, { store, context, signal }
       for (const file of choice.files) {
         await checkFile(file);
       }
-      return readHeader(inOrder(choice.files), choice.files[0]?.name, context, signal);
+      return readHeader(inOrder(choice.files), choice.files[0]?.name, settings, signal);
     case "address": {
       const { href } = absolute(choice.url);
       // A file that is stored, completely or in part, was checked before its download began.
@@ -32,14 +33,14 @@ export async function checkModel(choice: ModelChoice, { store, context, signal }
         return;
       }
       await probe(href, signal);
-      return readHeader(href, choice.name ?? fileName(href), context, signal).catch((error: unknown) => {
+      return readHeader(href, choice.name ?? fileName(href), settings, signal).catch((error: unknown) => {
         if (!choice.keep || !UNREADABLE.includes(String((error as { code?: unknown }).code))) {
           throw error;
         }
       });
     }
     case "stored":
-      return readHeader(choice.names.map((stored) => ({ stored })), choice.names[0], context, signal);
+      return readHeader(choice.names.map((stored) => ({ stored })), choice.names[0], settings, signal);
   }
 }
 
@@ -48,9 +49,9 @@ export function inOrder(files: readonly File[]): File[] {
   return [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-async function readHeader(source: ModelSource, file: string | undefined, context: number | null, signal: AbortSignal): Promise<void> {
+async function readHeader(source: ModelSource, file: string | undefined, { context, backend }: LoadSettings, signal: AbortSignal): Promise<void> {
   try {
-    await inspect(source, { signal, ...(context === null ? {} : { context }) });
+    await inspect(source, { signal, backend, ...(context === null ? {} : { context }) });
   } catch (thrown) {
     const error = thrown as Error & { details?: object };
     // The message names the file, also where the package was given one without a name.

@@ -4,8 +4,9 @@
 // the model that runs is unloaded only when its successor has passed. After a failure the last good model is loaded again.
 
 import { signal } from "@preact/signals";
-import { Engine, splitUrls, type FileSource, type LoadOptions, type ModelStore, type StoredModel } from "rullama";
+import { Engine, splitUrls, type BackendInfo, type FileSource, type LoadOptions, type ModelStore, type StoredModel } from "rullama";
 import type { Preferences } from "../state/preferences";
+import type { BackendSetting } from "../state/settings";
 import { Rate } from "../text/rate";
 import { checkModel, inOrder } from "./check";
 import { forRetry, isSameStored, keeps, labelOf, overwrites, type ModelChoice } from "./choice";
@@ -24,11 +25,19 @@ export interface Failure {
 
 export type HostState =
   | { kind: "empty" }
-  | { kind: "busy"; label: string; planned: readonly StageName[]; keeps: boolean }
-  /** `context` is the setting that the model was loaded with; null if the engine chose. */
-  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice; context: number | null }
+  /** `on` is what will probably compute. */
+  | { kind: "busy"; label: string; planned: readonly StageName[]; keeps: boolean; on: BackendInfo["kind"] }
+  /** `settings` are those that the model was loaded with. */
+  | { kind: "ready"; label: string; engine: Engine; choice: ModelChoice; settings: LoadSettings }
   /** `ran`: the model had been running. */
   | ({ kind: "failed"; label: string; ran: boolean } & Failure);
+
+/** The settings that take effect when a model is loaded. */
+export interface LoadSettings {
+  /** Null if the engine chooses. */
+  context: number | null;
+  backend: BackendSetting;
+}
 
 type Ready = Extract<HostState, { kind: "ready" }>;
 type Failed = Extract<HostState, { kind: "failed" }>;
@@ -53,6 +62,9 @@ const NO_PROGRESS: LoadProgress = { stages: [], share: 0 };
 export class ModelHost {
   readonly store: ModelStore | undefined;
   readonly #preferences: Preferences;
+  /** What `auto` means in this browser. */
+  readonly #auto: BackendInfo["kind"];
+  readonly #moved = signal<BackendInfo | undefined>(undefined);
   readonly #state = signal<HostState>({ kind: "empty" });
   readonly #progress = signal<LoadProgress>(NO_PROGRESS);
   readonly #checking = signal<{ label: string } | undefined>(undefined);
@@ -73,8 +85,9 @@ export class ModelHost {
   #generation = 0;
   #losses = 0;
 
-  constructor(store: ModelStore | undefined, preferences: Preferences) {
+  constructor(store: ModelStore | undefined, preferences: Preferences, auto: BackendInfo["kind"] = "gpu") {
     this.store = store;
+    this.#auto = auto;
     this.#preferences = preferences;
   }
 
@@ -85,6 +98,11 @@ export class ModelHost {
   get engine(): Engine | undefined {
     const state = this.state;
     return state.kind === "ready" ? state.engine : undefined;
+  }
+
+  /** The backend that took over from one that failed, in a new object each time. */
+  get moved(): BackendInfo | undefined {
+    return this.#moved.value;
   }
 
   /** How far loading is. */
@@ -108,12 +126,12 @@ export class ModelHost {
   }
 
   /**
-   * Loads a model in place of the loaded one; with a new context size, if given, which becomes the setting. Never rejects: `state`
-   * and `failure` tell how it ended.
+   * Loads a model in place of the loaded one; with other settings, if given, which are kept. Never rejects: `state` and `failure` tell
+   * how it ended.
    */
-  load(choice: ModelChoice, context?: number): Promise<void> {
-    if (context !== undefined) {
-      this.#preferences.change({ context });
+  load(choice: ModelChoice, settings?: Partial<LoadSettings>): Promise<void> {
+    if (settings !== undefined) {
+      this.#preferences.change(settings);
     }
     this.#latest = this.#checkAndLoad(choice);
     return this.#latest;
@@ -228,7 +246,7 @@ export class ModelHost {
       this.#checking.value = { label: labelOf(choice) };
       let error: unknown;
       try {
-        await checkModel(choice, { store: this.store, context: this.#preferences.settings.context, signal });
+        await checkModel(choice, { store: this.store, settings: this.#settings, signal });
       } catch (thrown) {
         error = thrown;
       }
@@ -250,15 +268,15 @@ export class ModelHost {
   /** Loads a checked model. If that fails, the model that was loaded before is loaded again. */
   async #replace(choice: ModelChoice, signal: AbortSignal, latest: () => boolean): Promise<void> {
     const before = this.#loaded;
-    const { context } = this.#preferences.settings;
-    let end = await this.#attempt(choice, context, signal);
+    const settings = this.#settings;
+    let end = await this.#attempt(choice, settings, signal);
     const other = end.kind === "failed" ? await this.#otherWay(choice, end) : undefined;
     if (other && latest()) {
-      end = await this.#attempt(other, context, signal);
+      end = await this.#attempt(other, settings, signal);
     }
     if (end.kind === "failed" && before && latest()) {
       const { error, choice: failed, stored } = end;
-      const back = this.#loaded ?? (await this.#attempt(before.choice, before.context, signal));
+      const back = this.#loaded ?? (await this.#attempt(before.choice, before.settings, signal));
       if (back.kind === "ready") {
         this.#failure.value = { error, choice: failed, ...(stored ? { stored } : {}) };
         end = back;
@@ -295,11 +313,12 @@ export class ModelHost {
   }
 
   /** Downloads, stores and loads a model. Never rejects. */
-  async #attempt(choice: ModelChoice, context: number | null, signal: AbortSignal): Promise<Exclude<HostState, { kind: "busy" }>> {
+  async #attempt(choice: ModelChoice, settings: LoadSettings, signal: AbortSignal): Promise<Exclude<HostState, { kind: "busy" }>> {
     const label = labelOf(choice);
     let here = choice;
     this.#progress.value = NO_PROGRESS;
-    this.#become({ kind: "busy", label, planned: plannedStages(choice), keeps: keeps(choice) });
+    const on = settings.backend === "auto" ? this.#auto : settings.backend;
+    this.#become({ kind: "busy", label, planned: plannedStages(choice, on), keeps: keeps(choice), on });
     try {
       if (keeps(choice)) {
         if (this.#loaded && overwrites(choice, this.#loaded.choice)) {
@@ -309,7 +328,7 @@ export class ModelHost {
         here = await this.#keep(choice, signal);
       }
       await this.#makeRoom();
-      const engine = await this.#open(here, context, signal);
+      const engine = await this.#open(here, settings, signal);
       if (signal.aborted) {
         // It was too late to stop it, but it isn't wanted any more.
         await unloaded(engine);
@@ -321,7 +340,7 @@ export class ModelHost {
       if (here.kind === "stored" && here.names[0] === DEMO_NAME) {
         void this.#deleteOtherDemos();
       }
-      this.#loaded = { kind: "ready", label, engine, choice: here, context };
+      this.#loaded = { kind: "ready", label, engine, choice: here, settings };
       return this.#loaded;
     } catch (error) {
       if (codeOf(error) === "cancelled") {
@@ -395,14 +414,31 @@ export class ModelHost {
     return { kind: "stored", names: stored.map(({ name }) => name) };
   }
 
-  #open(choice: ModelChoice, context: number | null, signal: AbortSignal): Promise<Engine> {
+  #open(choice: ModelChoice, { context, backend }: LoadSettings, signal: AbortSignal): Promise<Engine> {
     const options: LoadOptions = {
+      backend,
       // Without a context the engine chooses one: less on devices with little memory.
       ...(context === null ? {} : { context }),
       signal,
+      onBackend: (other) => this.#changeBackend(other),
       onProgress: (event) => this.#note(event.status, event),
     };
     return Engine.load(this.#sources(choice), options);
+  }
+
+  get #settings(): LoadSettings {
+    const { context, backend } = this.#preferences.settings;
+    return { context, backend };
+  }
+
+  /** The engine now says something else of itself, so that what shows it has to be rendered again. */
+  #changeBackend(backend: BackendInfo): void {
+    const state = this.#state.peek();
+    if (state.kind === "ready" && state === this.#loaded) {
+      this.#loaded = { ...state };
+      this.#become(this.#loaded);
+      this.#moved.value = { ...backend };
+    }
   }
 
   #sources(choice: ModelChoice): FileSource[] | string {
@@ -422,7 +458,8 @@ export class ModelHost {
 
   #note(name: StageName, { loaded, total = 0 }: { loaded: number; total?: number }): void {
     const state = this.#state.peek();
-    if (state.kind !== "busy") {
+    // On the CPU nothing is copied anywhere.
+    if (state.kind !== "busy" || (state.on === "cpu" && name === "upload")) {
       return;
     }
     const { stages, share } = this.#progress.peek();

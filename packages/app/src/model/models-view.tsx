@@ -1,6 +1,7 @@
 // The Models page: the loaded model, and every way to another one.
 
 import { useEffect, useRef } from "preact/hooks";
+import { BackendLine } from "../device/backend-line";
 import { bytes, count, parameters } from "../text/format";
 import { Button } from "../ui/button";
 import { ErrorBox } from "../ui/error-box";
@@ -100,8 +101,9 @@ function LoadedModel() {
         <div>
           <h2>{state.label}</h2>
           <p class="muted small">
-            <Facts words={[`${parameters(info.parameters)} parameters`, `${count(info.context)} tokens of context`, `${bytes(info.memory.total)} of GPU memory`]} />
+            <Facts words={[`${parameters(info.parameters)} parameters`, `${count(info.context)} tokens of context`, `${bytes(info.memory.total)} of ${info.gpu ? "GPU memory" : "memory"}`]} />
           </p>
+          <BackendLine info={info} />
         </div>
         <div class="row">
           <Button onClick={() => void host.unload()}>Unload</Button>

@@ -31,7 +31,7 @@ export function ProgressPanel() {
       <div class="stages">
         {stages.length === 0 && <p class="muted">Reading the file…</p>}
         {stages.map((stage) => (
-          <StageRow key={stage.name} stage={stage} />
+          <StageRow key={stage.name} stage={stage} title={state.on === "cpu" && stage.name === "compile" ? "Reading the weights" : TITLES[stage.name]} />
         ))}
       </div>
       <div class="row between">
@@ -60,15 +60,15 @@ export function CheckingPanel() {
   );
 }
 
-function StageRow({ stage }: { stage: Stage }) {
+function StageRow({ stage, title }: { stage: Stage; title: string }) {
   const { name, loaded, total } = stage;
   const done = total > 0 && loaded >= total;
   // There are few shaders and each takes long: a bar that stands still would look stuck.
   const known = total > 0 && (done || name !== "compile");
   return (
     <div class={classes("stage", done && "done")}>
-      <span>{TITLES[name]}</span>
-      <progress aria-label={TITLES[name]} max={1} {...(known ? { value: loaded / total } : {})} />
+      <span>{title}</span>
+      <progress aria-label={title} max={1} {...(known ? { value: loaded / total } : {})} />
       <span class="muted small">{stageFacts(stage, performance.now())}</span>
     </div>
   );

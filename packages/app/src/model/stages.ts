@@ -19,8 +19,8 @@ export interface Stage {
 const WEIGHTS: Readonly<Record<StageName, number>> = { fetch: 12, download: 12, import: 4, verify: 2, upload: 4, compile: 2 };
 
 /** The stages that loading a choice will have, as far as they are known in advance. */
-export function plannedStages(choice: ModelChoice): StageName[] {
-  const rest: StageName[] = ["upload", "compile"];
+export function plannedStages(choice: ModelChoice, on: "gpu" | "cpu"): StageName[] {
+  const rest: StageName[] = on === "gpu" ? ["upload", "compile"] : ["compile"];
   if (choice.kind === "stored") {
     return rest;
   }

@@ -1,5 +1,15 @@
 // The user's settings for replies and loading, kept in this browser.
 
+/** What computes: `auto` is the GPU if it can be relied on, otherwise the CPU. */
+export type BackendSetting = "auto" | "gpu" | "cpu";
+
+/** The choices, as they are shown. */
+export const BACKENDS: readonly [BackendSetting, string][] = [
+  ["auto", "Automatic"],
+  ["gpu", "GPU"],
+  ["cpu", "CPU"],
+];
+
 export interface Settings {
   temperature: number;
   topK: number;
@@ -13,6 +23,8 @@ export interface Settings {
   think: boolean;
   /** Context size in tokens, applied when a model is loaded. Null lets the engine choose for the device. */
   context: number | null;
+  /** Applied when a model is loaded. */
+  backend: BackendSetting;
   /** The system prompt of new chats. */
   system: string;
   /** Whether errors are reported to the server that the page came from. */
@@ -49,6 +61,7 @@ export const DEFAULTS: Settings = {
   maxTokens: null,
   think: true,
   context: null,
+  backend: "auto",
   system: "",
   report: false,
 };
@@ -134,6 +147,10 @@ export function readSettings(stored: unknown): Settings {
     if (typeof value === "boolean") {
       settings[name] = value;
     }
+  }
+  const backend = BACKENDS.find(([name]) => name === given.backend)?.[0];
+  if (backend) {
+    settings.backend = backend;
   }
   if (typeof given.system === "string") {
     settings.system = given.system;

@@ -5,8 +5,8 @@
 
 import { bytes, count } from "./format";
 
-/** The step that the button next to the message takes. `room`: make room in the context. */
-export type Step = "retry" | "reload" | "models" | "settings" | "device" | "replace" | "room" | "none";
+/** The step that the button next to the message takes. `room`: make room in the context. `backend`: let the app choose what computes. */
+export type Step = "retry" | "reload" | "models" | "settings" | "backend" | "device" | "replace" | "room" | "none";
 
 export interface Explanation {
   code: string;
@@ -25,6 +25,8 @@ interface Entry {
 
 type Details = Readonly<Record<string, unknown>>;
 
+const CPU_HAS_ROOM = "The CPU has room for it, but is slower.";
+
 const number = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
 /** The name of the file that an error is about, in quotation marks, or other words for it. */
@@ -32,9 +34,15 @@ const nameOf = (details: Details, otherwise: string) => (typeof details.file ===
 
 function tooLarge(details: Details): string {
   const largest = number(details.largestContext);
-  return largest
+  const advice = largest
     ? `It needs more memory than this device offers. It would fit with a context of ${count(largest)} tokens.`
     : "It needs more memory than this device offers. Choose a smaller model, or a smaller context in the settings.";
+  return details.fitsOnCpu ? `${advice} ${CPU_HAS_ROOM}` : advice;
+}
+
+function exhausted(details: Details): string {
+  const advice = "Close other tabs and programs that use the GPU, or choose a smaller context or a smaller model.";
+  return details.fitsOnCpu ? `${advice} ${CPU_HAS_ROOM}` : advice;
 }
 
 function contextTooLarge(details: Details): string {
@@ -95,8 +103,8 @@ const ENTRIES: Readonly<Record<string, Entry>> = {
   },
   "device.unavailable": {
     title: "No GPU available",
-    text: "This browser doesn't offer WebGPU. The Device page shows what you can do.",
-    step: "device",
+    text: "The settings ask for the GPU, but this browser offers none. Without that setting, the CPU computes.",
+    step: "backend",
   },
   "device.refused": {
     title: "The GPU can't run this model",
@@ -105,13 +113,13 @@ const ENTRIES: Readonly<Record<string, Entry>> = {
   },
   "device.unreliable": {
     title: "The GPU gives wrong results",
-    text: "The self-test found wrong results and no way around them. A newer driver or browser usually helps.",
-    step: "device",
+    text: "The settings ask for the GPU, but its self-test found wrong results and no way around them. Without that setting, the CPU computes. A newer driver or browser may help.",
+    step: "backend",
   },
   "memory.too_large": { title: "This model doesn't fit in memory", text: tooLarge, step: "settings" },
   "memory.exhausted": {
     title: "The GPU is out of memory",
-    text: "Close other tabs and programs that use the GPU, or choose a smaller context or a smaller model.",
+    text: exhausted,
     step: "settings",
   },
   "context.overflow": { title: "The context is full", text: overflow, step: "room" },

@@ -5,7 +5,6 @@ import { ChatView } from "../chat/chat-view";
 import { Sidebar } from "../chat/sidebar";
 import { openSwitcher } from "../chat/switcher";
 import { DeviceView } from "../device/device-view";
-import { SupportView } from "../device/support-view";
 import { ModelsView } from "../model/models-view";
 import { classes } from "./button";
 import { useDroppedFiles } from "./drop";
@@ -13,7 +12,7 @@ import { Header } from "./header";
 import { isTouch } from "./navigation";
 import { Notices } from "./notices";
 import { PartsContext, useParts, type Parts } from "./parts";
-import { useFailureNotice, useUnsavedNotice } from "./standing-notices";
+import { useFailureNotice, useMovedNotice, useUnsavedNotice } from "./standing-notices";
 
 export function App({ parts }: { parts: Parts }) {
   return (
@@ -31,6 +30,7 @@ function Shell() {
   const dropping = useDroppedFiles();
   useUnsavedNotice();
   useFailureNotice();
+  useMovedNotice();
   const openDrawer = () => {
     setDrawer(true);
     // The sidebar is focusable only after it has been rendered open.
@@ -73,19 +73,8 @@ function Shell() {
 }
 
 function MainPage({ main }: { main: { current: HTMLElement | null } }) {
-  const { go, support, chat } = useParts();
-  const { page } = go;
-  const readable = chat.conversation.messages.length > 0;
-  const content =
-    page === "device" ? (
-      <DeviceView />
-    ) : support.kind === "no" && (page === "models" || !readable) ? (
-      <SupportView lack={support.lack} />
-    ) : page === "models" ? (
-      <ModelsView />
-    ) : (
-      <ChatView />
-    );
+  const { page } = useParts().go;
+  const content = page === "device" ? <DeviceView /> : page === "models" ? <ModelsView /> : <ChatView />;
   return (
     <main ref={main} id="main" tabIndex={-1} class={page === "chat" ? "chatting" : ""}>
       {content}

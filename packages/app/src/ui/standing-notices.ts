@@ -42,3 +42,14 @@ export function useFailureNotice(): void {
     }
   });
 }
+
+/** Says that the CPU took over from a GPU that failed. It stays until it is dismissed: from now on everything is slower. */
+export function useMovedNotice(): void {
+  const { host, go } = useParts();
+  useSignalEffect(() => {
+    const { moved } = host;
+    if (moved) {
+      notify(`The CPU computes from now on, more slowly. ${moved.reason}`, { label: "Device", run: () => go.device() });
+    }
+  });
+}

@@ -30,12 +30,9 @@ function storedDemos() {
   return navigator.storage.getDirectory().then(names).then((all) => all.filter((name) => /^rullama-demo-.*\.file$/.test(name)));
 }
 
-/** Settings that make the answer short: Chromium writes a few tokens a second here. */
-const BRIEF = { ...SETTINGS, think: false, maxTokens: 24, context: 512 };
-
-/** From an empty browser to the first answer. `brief` leaves the self-test and thinking out. */
-export async function firstStart(checks, browser, origin, { brief }) {
-  const app = await App.open(browser, origin, { settings: brief ? BRIEF : SETTINGS, selfTest: !brief });
+/** From an empty browser to the first answer. */
+export async function firstStart(checks, browser, origin) {
+  const app = await App.open(browser, origin, { settings: SETTINGS });
   const { page } = app;
   await checks.check("at first start the demo model is offered, and nothing of it fetched unasked", async () => {
     await page.waitForSelector(`.welcome >> text=${TITLE}`);
@@ -52,15 +49,13 @@ export async function firstStart(checks, browser, origin, { brief }) {
     });
     await page.fill(".composer-input", "What is 7 + 5?");
     await page.press(".composer-input", "Enter");
-    await page.waitForSelector(".progress-panel");
-    await app.shot("first-start-loading");
     await app.ready();
     await app.answered();
     equal((await page.evaluate(() => window.announced)).slice(0, 2), ["Loading Demo model, 16 MB", "The model is writing"], "announced");
     const answer = await said(app);
     assert(/\b12\b/.test(answer), answer);
     equal(await page.locator(".model-chip").innerText(), "Demo model", "model");
-    equal(await page.locator(".thought").isVisible(), !brief, "whether it thought, which it does unless told");
+    assert(await page.locator(".thought").isVisible(), "it did not think, which it does unless told");
   });
 
   await checks.check("the Models page has one row for it, at the top, with what can be done with it", async () => {

@@ -1,6 +1,7 @@
-// Without a network, without a GPU for a moment, and without one at all.
+// Without a network, without an engine for a moment, and without WebGPU.
 
-import { App } from "./app.mjs";
+import { faultsOf, settled } from "./access.mjs";
+import { App, PHONE, WIDE } from "./app.mjs";
 import { assert, equal } from "../../../../xtask/browser/assert.mjs";
 import { equalTroubles } from "./models.mjs";
 
@@ -97,23 +98,6 @@ export function watchReplies() {
   };
 }
 
-/** Only Chromium lets its GPU process be ended from outside. */
-export async function lostProcess(checks, app, browser) {
-  const { page } = app;
-  await checks.check("when the browser's GPU process dies, the answer goes on", async () => {
-    await page.click(".sidebar >> text=New chat");
-    await app.setMaximum(24);
-    const session = await browser.devtools();
-    await app.begin("Go on");
-    await session.send("Browser.crashGpuProcess");
-    await app.answered();
-    equal((await app.messages()).at(-1).state, "complete", "state");
-    await app.setMaximum(8);
-    await app.ask("Still there?");
-    equal((await app.messages()).map(({ state }) => state), ["complete", "complete", "complete", "complete"], "states");
-  });
-}
-
 export async function lostDevice(checks, app) {
   const { page } = app;
   await checks.check("a device that is lost for good is told in words, and Try again brings an answer", async () => {
@@ -155,25 +139,81 @@ export async function lostDevice(checks, app) {
   });
 }
 
+/** On the CPU, in a browser that has no WebGPU, everything is there; what is said of it is no apology. */
 export async function withoutWebGpu(checks, browser, origin) {
-  const before = () => Object.defineProperty(Navigator.prototype, "gpu", { get: () => undefined });
-  const app = await App.open(browser, origin, { before });
-  await checks.check("without WebGPU a page says what to do, and conversations can still be read", async () => {
-    const text = await app.page.locator("main").innerText();
-    assert(text.includes("This browser has no WebGPU") && /chrome:\/\/|about:config/.test(text), text);
+  const app = await App.open(browser, origin, { settings: { seed: 7 } });
+  const { page } = app;
+  // Firefox has no WebGPU then; Chromium has it, but no GPU for it.
+  const [reason, verdict] = browser.name === "firefox" ? ["WebGPU is not available", "has no WebGPU"] : ["The browser found no GPU", "found no GPU"];
+  await checks.check("without WebGPU the demo model answers on the CPU, and the page says so", async () => {
+    await page.waitForSelector(".welcome .backend-line >> text=The CPU computes here");
     await app.shot("no-webgpu");
-    assert(await app.page.locator('[aria-label="Import chats"]').isVisible(), "no way to conversations");
+    await page.click(".questions >> text=What is rullama?");
+    await page.waitForSelector(".message.assistant");
+    await app.answered();
+    const { state, text } = (await app.messages()).at(-1);
+    assert(state === "complete" && /Gemma 4|browser/.test(text), `${state}: ${text}`);
+    await app.shot("no-webgpu-answer");
+    await app.go("#/models");
+    await page.waitForSelector(`.card.current .backend-line >> text=The CPU computes. ${reason}`);
+    await app.shot("no-webgpu-models");
   });
+
+  await checks.check("the Device page tells how fast the CPU is, and how to use a GPU", async () => {
+    await app.go("#/device");
+    equal(await page.locator(".device-verdict h2").innerText(), `The CPU computes: this browser ${verdict}`, "verdict");
+    await page.click("summary >> text=How to use the GPU");
+    const text = await page.locator(".device-verdict").innerText();
+    assert(/chrome:\/\/|about:config/.test(text), text);
+    equal(await page.locator("text=Run the self-test").count(), 0, "self-tests of no GPU");
+    assert(await page.locator("text=Run the benchmark").isVisible(), "no benchmark");
+    await app.shot("no-webgpu-device");
+  });
+
+  await checks.check("whoever asks for the GPU is told that there is none, and is back on the CPU by one press", async () => {
+    await page.click('[aria-label="Settings"]');
+    await page.select('[data-setting="backend"]', "gpu");
+    await page.waitForSelector("dialog >> text=Now the CPU computes. Load the model again to change it.");
+    await page.locator("dialog >> text=Load again").scrollIntoView();
+    await app.shot("no-webgpu-settings");
+    await page.click("dialog >> text=Load again");
+    await app.dialogClosed();
+    await page.waitForSelector(".notice >> text=The settings ask for the GPU");
+    await page.click('.notice [aria-label="Dismiss"]');
+    // The model that ran is there again, where it was.
+    await app.ready();
+    await app.go("#/models");
+    await page.waitForSelector(".card.current .backend-line >> text=The CPU computes");
+    await page.click('[aria-label="Settings"]');
+    await page.select('[data-setting="backend"]', "auto");
+    await app.leaveDialog();
+  });
+
+  if (browser.name === "chromium") {
+    await looks(checks, app);
+  }
   await equalTroubles(checks, app, "without WebGPU");
   await app.close();
+}
 
-  const none = () => {
-    const { gpu } = navigator;
-    gpu.requestAdapter = async () => null;
-  };
-  const other = await App.open(browser, origin, { before: none });
-  await checks.check("without an adapter a page says so", async () => {
-    assert((await other.page.locator("h1").innerText()) === "No GPU is available", await other.page.locator("h1").innerText());
+/** Every page without WebGPU in both colours, wide and on a phone. Media are emulated in Chromium only. */
+async function looks(checks, app) {
+  const { page } = app;
+  await checks.check("labels, contrast and width without WebGPU", async () => {
+    for (const [size, viewport] of [["wide", WIDE], ["phone", PHONE]]) {
+      await page.setViewport(viewport);
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ "prefers-color-scheme": colorScheme });
+        for (const [name, hash, last] of [["new", "#/", ".welcome h1"], ["models", "#/models", ".card.current"], ["device", "#/device", ".card"]]) {
+          await app.go(hash);
+          await page.waitForSelector(last);
+          await settled(page);
+          await app.shot(`view-no-webgpu-${name}-${size}-${colorScheme}`);
+          equal(await faultsOf(page), [], `faults of ${name}, ${size}, ${colorScheme}`);
+        }
+      }
+    }
+    await page.setViewport(WIDE);
+    await page.emulateMedia({ "prefers-color-scheme": "light" });
   });
-  await other.close();
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { backendLine } from "../../src/device/backend-line";
 import { verdict } from "../../src/device/verdict";
 import { fileAddress } from "../../src/model/address";
 import { probe } from "../../src/model/probe";
@@ -62,6 +63,17 @@ describe("the look at an address", () => {
   });
 });
 
+describe("the line on what computes", () => {
+  test("names it, and why it is not the GPU", () => {
+    const gpu = { kind: "gpu", reason: "The browser offers a GPU." } as const;
+    const cpu = { kind: "cpu", reason: "The browser found no GPU." } as const;
+    expect(backendLine(gpu, "auto", "apple metal-3")).toBe("The GPU computes: apple metal-3.");
+    expect(backendLine(gpu, "gpu")).toBe("The GPU computes. You chose it in the settings.");
+    expect(backendLine(cpu, "auto")).toBe("The CPU computes. The browser found no GPU.");
+    expect(backendLine(cpu, "cpu")).toBe("The CPU computes. You chose it in the settings.");
+  });
+});
+
 describe("the verdict on a device", () => {
   const adapter = { name: "", fallback: false, features: [], limits: { maxBufferSize: 2 ** 31 } };
 
@@ -71,8 +83,9 @@ describe("the verdict on a device", () => {
     expect(verdict({ kind: "yes", adapter: { ...adapter, limits: { maxBufferSize: 2 ** 28 } } }, undefined).title).toContain("about 500 MB");
   });
 
-  test("says what is missing", () => {
-    expect(verdict({ kind: "no", lack: "missing" }, 8)).toMatchObject({ tone: "bad", title: "No WebGPU in this browser" });
-    expect(verdict({ kind: "yes", adapter: { ...adapter, fallback: true } }, 8).tone).toBe("fair");
+  test("says why the CPU computes", () => {
+    expect(verdict({ kind: "no", lack: "missing" }, 8)).toMatchObject({ tone: "fair", title: "The CPU computes: this browser has no WebGPU" });
+    expect(verdict({ kind: "no", lack: "insecure" }, 8).title).toContain("needs a secure address");
+    expect(verdict({ kind: "yes", adapter: { ...adapter, fallback: true } }, 8)).toMatchObject({ tone: "fair", title: expect.stringContaining("only emulates one") });
   });
 });

@@ -6,7 +6,7 @@ import type { Preferences } from "../../src/state/preferences";
 
 /** One engine that was asked for, with the means to end the wait for it. */
 interface Asked {
-  options: { context?: number; signal: AbortSignal; onProgress: (event: object) => void };
+  options: { context?: number; backend: string; signal: AbortSignal; onProgress: (event: object) => void; onBackend: (backend: object) => void };
   finish: () => void;
   fail: (error: unknown) => void;
 }
@@ -18,11 +18,14 @@ let alive = 0;
 let refused: string | undefined;
 /** Sources whose headers were read. */
 const inspected: unknown[] = [];
+/** The backends that they were read for. */
+const inspectedFor: string[] = [];
 
 vi.mock("rullama", () => ({
   splitUrls: (url: string) => [url],
-  inspect: async (source: unknown) => {
+  inspect: async (source: unknown, { backend }: { backend: string }) => {
     inspected.push(source);
+    inspectedFor.push(backend);
     if (refused) {
       throw Object.assign(new Error("no"), { code: refused });
     }
@@ -45,7 +48,8 @@ vi.mock("rullama", () => ({
 const settle = () => new Promise((resolve) => setTimeout(resolve));
 
 function makeHost(context: number | null = null, store: Partial<ModelStore> = {}, remembered: Partial<Preferences> = {}): ModelHost {
-  const preferences = { settings: { context }, setLastModel: () => {}, change: () => {}, ...remembered } as unknown as Preferences;
+  const settings = { context, backend: "auto" };
+  const preferences = { settings, setLastModel: () => {}, change: (part: object) => Object.assign(settings, part), ...remembered } as unknown as Preferences;
   return new ModelHost(store as ModelStore, preferences);
 }
 
@@ -55,6 +59,7 @@ describe("the host of the model", () => {
   beforeEach(() => {
     asked.length = 0;
     inspected.length = 0;
+    inspectedFor.length = 0;
     alive = 0;
     refused = undefined;
     vi.stubGlobal("reportError", vi.fn());
@@ -72,6 +77,40 @@ describe("the host of the model", () => {
       asked.at(-1)?.finish();
       await done;
     }
+  });
+
+  test("a model is checked and loaded for the backend of the settings, which a load can change", async () => {
+    const host = makeHost();
+    const first = host.load(stored("a"));
+    await settle();
+    asked[0]?.finish();
+    await first;
+    const second = host.load(stored("b"), { backend: "cpu" });
+    await settle();
+    expect(host.state).toMatchObject({ kind: "busy", on: "cpu", planned: ["compile"] });
+    asked[1]?.options.onProgress({ status: "upload", loaded: 1, total: 1 });
+    expect(host.progress.stages).toEqual([]);
+    asked[1]?.finish();
+    await second;
+    expect([asked.map(({ options }) => options.backend), inspectedFor]).toEqual([["auto", "cpu"], ["cpu"]]);
+    expect(host.state).toMatchObject({ kind: "ready", settings: { backend: "cpu" } });
+  });
+
+  test("a backend that takes over is told, and the model stays", async () => {
+    const host = makeHost();
+    const done = host.load(stored("a"));
+    await settle();
+    asked[0]?.finish();
+    await done;
+    const before = host.state;
+    let renders = 0;
+    effect(() => void (host.state && (renders += 1)));
+    const backend = { kind: "cpu", reason: "The GPU stopped working." };
+    asked[0]?.options.onBackend(backend);
+    expect([host.moved, renders]).toEqual([backend, 2]);
+    expect(host.state).toEqual(before);
+    await host.unload();
+    expect(alive).toBe(0);
   });
 
   test("two quick loads leave one engine: the later one", async () => {
@@ -242,7 +281,7 @@ describe("the host of the model", () => {
       expect(asked[2]?.options.context).toBe(512);
       asked[2]?.finish();
       await second;
-      expect({ state: host.state, failure: host.failure }).toMatchObject({ state: { kind: "ready", context: 512 }, failure: { error: { code: "memory.too_large" } } });
+      expect({ state: host.state, failure: host.failure }).toMatchObject({ state: { kind: "ready", settings: { context: 512 } }, failure: { error: { code: "memory.too_large" } } });
     });
 
     test("if it can't come back, the next message tries it again and not the bad file", async () => {

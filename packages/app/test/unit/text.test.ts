@@ -162,6 +162,10 @@ describe("what errors say", () => {
   test("details become advice", () => {
     const tight = explain({ code: "memory.too_large", message: "m", details: { largestContext: 8192 } });
     expect([tight.text.includes("8,192"), tight.step]).toEqual([true, "settings"]);
+    for (const code of ["memory.too_large", "memory.exhausted"]) {
+      expect(explain({ code, message: "m", details: { fitsOnCpu: true } }).text).toContain("The CPU has room for it");
+      expect(explain({ code, message: "m" }).text).not.toContain("The CPU has room");
+    }
     expect(explain({ code: "storage.quota", message: "m", details: { needed: 5e9, free: 2e9 } }).text).toContain("needs 5.0 GB more; the browser allows 2.0 GB");
   });
 
@@ -223,6 +227,7 @@ describe("settings", () => {
       think: false,
       context: 256,
     });
+    expect(["cpu", "gpu", "auto", "tpu", null].map((backend) => readSettings({ backend }).backend)).toEqual(["cpu", "gpu", "auto", "auto", "auto"]);
     expect(readSettings({ temperature: null }).temperature).toBe(DEFAULTS.temperature);
   });
 

@@ -7,7 +7,7 @@ import { pageTest } from "./in-page.mjs";
 
 const root = new URL("../../../../", import.meta.url);
 
-async function prepare() {
+export async function prepare() {
   const references = JSON.parse(await readFile(new URL("testdata/demo/demo.refs.json", root)));
   const sha256 = createHash("sha256").update(await readFile(new URL("models/demo.gguf", root))).digest("hex");
   if (sha256 !== references.sha256) {
@@ -21,7 +21,7 @@ async function prepare() {
 }
 
 /** The shortest prompt of each task: all fifty are asked natively. */
-function oneOfEach(prompts) {
+export function oneOfEach(prompts) {
   const tasks = new Map();
   for (const prompt of [...prompts].sort((a, b) => a.ids.length - b.ids.length)) {
     tasks.set(prompt.task, tasks.get(prompt.task) ?? prompt);
@@ -31,7 +31,7 @@ function oneOfEach(prompts) {
 
 /** In the page. */
 async function writesTheSame({ Engine }, { prompts, maxTokens }, assert) {
-  const engine = await Engine.load("/demo/demo.gguf", { kv: "f32", context: 1024, selfTest: false });
+  const engine = await Engine.load("/demo/demo.gguf", { backend: "gpu", kv: "f32", context: 1024, selfTest: false });
   for (const { number, task, prompt, ids, greedy, llama_cpp: llamaCpp } of prompts) {
     const place = `prompt ${number}, ${task},`;
     assert.equal([...(await engine.tokenize(prompt, { bos: true }))], ids, `${place} tokens of the prompt:`);
@@ -44,7 +44,7 @@ async function writesTheSame({ Engine }, { prompts, maxTokens }, assert) {
 
 export const demo = pageTest({
   title: "the demo model, asked one prompt of each task, writes what transformers and llama.cpp write",
-  // Chromium would take minutes; there the app asks it a question.
+  // Chromium would take minutes; there the CPU is asked.
   browsers: ["firefox"],
   gpu: [],
   body: writesTheSame,

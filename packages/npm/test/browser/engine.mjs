@@ -1,12 +1,13 @@
 // What the package must do in a browser with a model: golden tokens, chats, sessions, cancelling, a lost GPU.
 //
-// A load in Chromium, on SwiftShader, compiles kernels for half a minute and generates five tokens a second; Firefox, on lavapipe,
-// needs a few seconds and generates a hundred. So Chromium shows what only it can: that the self-test passes there, and that a model
-// gives the golden tokens with subgroups, which Firefox does not have, and without. Everything else, being the same code in both, is shown in
-// Firefox.
+// What does not need a GPU runs on the CPU, in a browser without WebGPU, as on most machines that run these tests. On the GPU, a load in
+// Chromium, on SwiftShader, compiles kernels for half a minute and generates five tokens a second; Firefox, on lavapipe, needs a few
+// seconds and generates a hundred. So Chromium shows what only it can: that the self-test passes there, and that a model gives the
+// golden tokens with subgroups, which Firefox does not have, and without. Everything else that means the GPU is shown in Firefox. It
+// says `backend: "gpu"`, because an emulated GPU is left alone otherwise.
 
 import { readFile } from "node:fs/promises";
-import { demo } from "./demo.mjs";
+import { demo, oneOfEach, prepare as prepareDemo } from "./demo.mjs";
 import { pageTest } from "./in-page.mjs";
 
 export { setUp } from "./in-page.mjs";
@@ -46,7 +47,7 @@ async function matchesGoldens({ Engine, ModelStore }, asked, assert) {
   };
   const progress = [];
   const onProgress = ({ overall }) => progress.push(overall);
-  const options = { kv: "f32", context: 512, worker, floor, subgroups, selfTest, residency, store, onProgress };
+  const options = { backend: "gpu", kv: "f32", context: 512, worker, floor, subgroups, selfTest, residency, store, onProgress };
   const engine = await Engine.load(await SOURCES[from ?? "url"](), options);
   const { info } = engine;
   assert.equal(progress, progress.toSorted((a, b) => a - b), "the progress");
@@ -72,6 +73,12 @@ async function matchesGoldens({ Engine, ModelStore }, asked, assert) {
     const { largestBinding, largestBuffer, halfPrecision, timestamps } = info.gpu;
     assert.equal([largestBinding, largestBuffer, halfPrecision, timestamps], [128 << 20, 256 << 20, false, false], "the floor");
   }
+  assert.equal(info.backend, { kind: "gpu", reason: 'The option `backend` is "gpu".' });
+  if (selfTest) {
+    const kernels = await engine.kernels();
+    assert(kernels.some(({ step }) => step === "decode") && kernels.some(({ step }) => step === "prompt"), "kernels");
+    assert(kernels.every(({ kernel, count, rows }) => kernel && count > 0 && rows > 0), JSON.stringify(kernels));
+  }
   // Firefox keeps to itself what the GPU is.
   assert(browser === "firefox" || info.gpu.name !== "", "the GPU has no name");
   for (const { name, ids, tokens, margins } of prompts) {
@@ -95,21 +102,24 @@ function golden(title, { model, browsers, quick, ...options }, names) {
   return pageTest({ title, browsers, quick, gpu: [], body: matchesGoldens, prepare });
 }
 
-/** In the page: the same on the CPU, in a worker where it was asked for, then on the page's thread of a browser without WebGPU. */
-async function matchesOnCpu({ Engine, inspect }, { models }, assert) {
+/** In the page: the same on the CPU of a browser without WebGPU, in a worker; then on the page's thread. */
+async function matchesOnCpu({ Engine, inspect }, { models, demo, browser }, assert) {
   const load = async (model, options) => {
     const progress = [];
     const onProgress = ({ overall }) => progress.push(overall);
-    const engine = await Engine.load(`/models/${model}.gguf`, { kv: "f32", onProgress, ...options });
+    const engine = await Engine.load(`/${model}.gguf`, { kv: "f32", onProgress, ...options });
     assert.equal(progress, progress.toSorted((a, b) => a - b), "the progress");
     assert.equal(progress.at(-1), 1, "the progress at the end");
-    assert.equal([engine.info.backend.kind, engine.info.gpu, engine.info.residency], ["cpu", null, "cpu"]);
+    // The page is not isolated, so only one thread may use the engine's memory.
+    assert.equal([engine.info.backend.kind, engine.info.backend.threads], ["cpu", 1]);
+    assert.equal([engine.info.gpu, engine.info.residency], [null, "cpu"]);
     assert.equal(engine.info.context, options.context ?? 4096);
     assert(engine.info.memory.total > 1e6, JSON.stringify(engine.info.memory));
     return engine;
   };
   for (const { model, prompts } of models) {
-    const engine = await load(model, { backend: "cpu", context: 512 });
+    const engine = await load(`models/${model}`, { context: 512 });
+    assert(engine.info.backend.reason.startsWith(browser === "firefox" ? "WebGPU is not available" : "The browser found no GPU"), engine.info.backend.reason);
     for (const { name, ids, tokens, margins } of prompts) {
       const reply = engine.generate(ids, { temperature: 0, maxTokens: tokens.length, ignoreEos: true });
       const found = (await reply.result()).ids;
@@ -120,13 +130,21 @@ async function matchesOnCpu({ Engine, inspect }, { models }, assert) {
     }
     await engine.unload();
   }
+  // The demo model: activations of eight bits decide close calls the other way, as natively.
+  const asked = await load("demo/demo", { backend: "cpu", context: 1024 });
+  let different = 0;
+  for (const { ids, greedy } of demo.prompts) {
+    const reply = await asked.generate(ids, { temperature: 0, maxTokens: demo.maxTokens }).result();
+    different += JSON.stringify([...reply.ids]) === JSON.stringify(greedy) ? 0 : 1;
+  }
+  assert(different <= 1, `${different} of ${demo.prompts.length} replies of the demo model differ`);
+  await asked.unload();
   const [{ model }] = models;
-  const report = await inspect(`/models/${model}.gguf`, { backend: "cpu" });
+  const report = await inspect(`/models/${model}.gguf`);
   assert.equal([report.backend.kind, report.residency, report.context], ["cpu", "cpu", 4096]);
   assert(report.memory.needed > 1e6 && report.memory.available === null, JSON.stringify(report.memory));
-  delete Navigator.prototype.gpu;
-  const engine = await load(model, { worker: false });
-  assert(engine.info.backend.reason.startsWith("WebGPU is not available"), engine.info.backend.reason);
+  await assert.fails(() => Engine.load(`/models/${model}.gguf`, { backend: "gpu" }), "device.unavailable");
+  const engine = await load(`models/${model}`, { worker: false });
   const reply = engine.generate("Hello", { temperature: 0, maxTokens: 50, ignoreEos: true });
   for await (const { ids } of reply) {
     assert(ids.length > 0, "a delta without tokens");
@@ -136,16 +154,75 @@ async function matchesOnCpu({ Engine, inspect }, { models }, assert) {
   await engine.unload();
 }
 
+/** In the page, which is isolated: the same with several threads. */
+async function matchesOnThreads({ Engine }, { models }, assert) {
+  assert(crossOriginIsolated, "the page is not isolated");
+  const load = (options) => Engine.load("/models/tiny-e2b-Q4_K_M.gguf", { backend: "cpu", context: 512, ...options });
+  for (const { model, prompts } of models) {
+    const engine = await Engine.load(`/models/${model}.gguf`, { backend: "cpu", threads: 3, kv: "f32", context: 512 });
+    assert.equal(engine.info.backend.threads, 3, "threads");
+    for (const { name, ids, tokens, margins } of prompts) {
+      const found = (await engine.generate(ids, { temperature: 0, maxTokens: tokens.length, ignoreEos: true }).result()).ids;
+      const near = margins.findIndex((margin) => margin <= 0.3);
+      const sure = near < 0 ? tokens.length : near;
+      assert.equal(found.slice(0, sure), tokens.slice(0, sure), `${model} ${name}:`);
+    }
+    await engine.unload();
+  }
+  // The page's own thread may not wait for others.
+  for (const [options, expected] of [[{ worker: false }, 1], [{ threads: 1 }, 1], [{ threads: 2, worker: "blob" }, 2]]) {
+    const engine = await load(options);
+    assert.equal(engine.info.backend.threads, expected, JSON.stringify(options));
+    await engine.unload();
+  }
+  for (const threads of [0, 1.5, 65]) {
+    await assert.fails(() => load({ threads }), "option.out_of_range");
+  }
+  // A worker that computes still reads that its reply is cancelled.
+  const engine = await load({ threads: 2 });
+  const reply = engine.generate("Hello", { temperature: 0, maxTokens: 500, ignoreEos: true });
+  for await (const delta of reply) {
+    assert(delta.ids.length > 0, "a delta without tokens");
+    break;
+  }
+  const { finishReason, ids } = await reply.result();
+  assert.equal(finishReason, "cancelled");
+  assert(ids.length < 250, `${ids.length} tokens were written before the reply was cancelled`);
+  await engine.unload();
+  // Where the script of a thread is missing, one thread computes.
+  const { Engine: Other } = await import("/without-threads/index.js");
+  const alone = await Other.load("/models/micro-e2b-Q8_0.gguf", { backend: "cpu", threads: 2, context: 64 });
+  assert.equal(alone.info.backend.threads, 1, "without the script");
+  assert.equal((await alone.generate("Hello", { temperature: 0, maxTokens: 3, ignoreEos: true }).result()).ids.length, 3);
+  await alone.unload();
+}
+
+/** The family members with the shorter of their prompts. */
+async function everyMember() {
+  const names = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
+  const short = async (model) => ({ model, prompts: (await goldens(model)).filter(({ name }) => ["chat", "short"].includes(name)) });
+  return { models: await Promise.all(names.map(short)) };
+}
+
 export const tests = [
   pageTest({
-    title: "every family member gives the golden tokens on the CPU, which computes where there is no WebGPU",
-    gpu: [],
+    title: "every family member and the demo model give the golden tokens on the CPU, which computes where there is no WebGPU",
+    webgpu: false,
     body: matchesOnCpu,
+    expected: /WebGPU|adapter/i,
     async prepare() {
-      const names = ["micro-e2b-Q8_0", "tiny-e2b-Q4_K_M", "tiny-dense-Q4_K_M", "tiny-moe-Q4_K_M"];
-      const short = async (model) => ({ model, prompts: (await goldens(model)).filter(({ name }) => ["chat", "short"].includes(name)) });
-      return { models: await Promise.all(names.map(short)) };
+      const { prompts, maxTokens } = await prepareDemo();
+      return { ...(await everyMember()), demo: { prompts: oneOfEach(prompts), maxTokens } };
     },
+  }),
+  pageTest({
+    title: "every family member gives the golden tokens on the CPU with threads, on a page that is isolated",
+    webgpu: false,
+    path: "/?isolated",
+    // The browser says that the script which one case lacks is not there.
+    expected: /404|WebGPU|adapter/i,
+    body: matchesOnThreads,
+    prepare: everyMember,
   }),
   pageTest({
     title: "an examination of the GPU, without a model",
@@ -163,7 +240,7 @@ export const tests = [
   pageTest({
     title: "a page that is loaded again chooses other seeds",
     browsers: FIREFOX,
-    gpu: [],
+    webgpu: false,
     loads: 2,
     async body({ Engine }) {
       const engine = await Engine.load("/models/micro-e2b-Q8_0.gguf", { context: 64, selfTest: false });
@@ -231,12 +308,11 @@ export const tests = [
   pageTest({
     title: "chat, sessions, completions, tokens, cancelling and unloading",
     browsers: FIREFOX,
-    gpu: [],
+    webgpu: false,
     async body({ Engine, Reply }, _given, assert) {
       const events = [];
       const engine = await Engine.load("/models/tiny-e2b-Q4_K_M.gguf", {
         context: 512,
-        selfTest: false,
         onProgress: (event) => events.push(event),
       });
       for (const status of ["download", "upload", "compile"]) {
@@ -282,9 +358,6 @@ export const tests = [
       const words = await engine.tokenize("Never trust a cloud. ".repeat(40));
       const { timings } = await engine.generate(words, { temperature: 0, maxTokens: 4, ignoreEos: true }).result();
       assert(timings.promptMs > 0 && timings.generateMs > 0, `a prompt of ${words.length} tokens: ${JSON.stringify(timings)}`);
-      const kernels = await engine.kernels();
-      assert(kernels.some(({ step }) => step === "decode") && kernels.some(({ step }) => step === "prompt"), "kernels");
-      assert(kernels.every(({ kernel, count, rows }) => kernel && count > 0 && rows > 0), JSON.stringify(kernels));
 
       // Sessions remember, each for itself.
       const session = engine.session();
@@ -389,7 +462,7 @@ export const tests = [
         visibility = how;
         document.dispatchEvent(new Event("visibilitychange"));
       };
-      const options = { context: 128, selfTest: false, whenHidden: "pause" };
+      const options = { backend: "gpu", context: 128, selfTest: false, whenHidden: "pause" };
       const engine = await Engine.load("/models/micro-e2b-Q8_0.gguf", options);
       const long = { temperature: 0, maxTokens: 100, ignoreEos: true };
       const expected = (await engine.generate("Hello", long).result()).ids;
@@ -444,7 +517,7 @@ export const tests = [
         devices.push(device);
         return device;
       };
-      const engine = await Engine.load("/models/micro-e2b-Q8_0.gguf", { context: 128, worker: false, selfTest: false });
+      const engine = await Engine.load("/models/micro-e2b-Q8_0.gguf", { backend: "gpu", context: 128, worker: false, selfTest: false });
       const options = { temperature: 0, maxTokens: 24, ignoreEos: true };
       const expected = (await engine.generate("Hello", options).result()).ids;
       const reply = engine.generate("Hello", options);
@@ -460,9 +533,57 @@ export const tests = [
     },
   }),
   pageTest({
-    title: "the names of the system before this one",
+    title: "a GPU that is lost twice hands the reply and the conversations over to the CPU",
     browsers: FIREFOX,
     gpu: [],
+    async body({ Engine }, _given, assert) {
+      // As if it were none that is emulated.
+      Object.defineProperty(GPUAdapterInfo.prototype, "isFallbackAdapter", { get: () => false });
+      const { requestDevice } = GPUAdapter.prototype;
+      const devices = [];
+      GPUAdapter.prototype.requestDevice = async function (descriptor) {
+        const device = await requestDevice.call(this, descriptor);
+        devices.push(device);
+        return device;
+      };
+      const moved = [];
+      const onBackend = (backend) => moved.push(backend);
+      const engine = await Engine.load("/models/micro-e2b-Q8_0.gguf", { context: 512, worker: false, selfTest: false, onBackend });
+      assert.equal(engine.info.backend, { kind: "gpu", reason: "The browser offers a GPU." });
+      const options = { temperature: 0, maxTokens: 24, ignoreEos: true, think: false };
+      const session = engine.session();
+      const first = await session.send("What is the capital of France?", options).result();
+      const reply = session.send("And what is there to be seen?", options);
+      const told = [];
+      for await (const { ids } of reply) {
+        told.push(...ids);
+        if (devices.length < 3 && told.length >= 5 * devices.length) {
+          devices.at(-1).destroy();
+        }
+      }
+      const whole = await reply.result();
+      assert.equal([whole.ids, whole.finishReason, whole.usage.generatedTokens], [told, "length", 24]);
+      assert.equal(devices.length, 2, "devices");
+      const { backend, gpu } = engine.info;
+      assert.equal([backend, gpu], [{ kind: "cpu", reason: "The GPU stopped working twice within a minute.", threads: 1 }, null]);
+      assert.equal(moved, [backend]);
+      // The conversation goes on, and the CPU writes what a model that was on it all the time writes.
+      const messages = await session.messages();
+      assert.equal(messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
+      assert.equal(messages[1].content, first.text);
+      const here = await Engine.load("/models/micro-e2b-Q8_0.gguf", { backend: "cpu", context: 512 });
+      const question = [...messages, { role: "user", content: "Thanks" }];
+      const expected = await here.chat(question, options).result();
+      assert.equal((await session.send("Thanks", options).result()).ids, expected.ids);
+      await here.unload();
+      await engine.unload();
+    },
+    expected: /lost|destroyed/i,
+  }),
+  pageTest({
+    title: "the names of the system before this one",
+    browsers: FIREFOX,
+    webgpu: false,
     async body({ Model }, { origin }, assert) {
       const url = `${origin}/models/micro-e2b-Q8_0.gguf`;
       const bytes = new Uint8Array(await (await fetch(url)).arrayBuffer());

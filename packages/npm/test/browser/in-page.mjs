@@ -88,8 +88,8 @@ async function runBody([body, given]) {
     throw new Error(`nothing was thrown; ${code} was expected`);
   };
   /**
-   * Loads until the first weights are on the GPU, and cancels: everything before is done, the bytes come, and no kernels are compiled,
-   * which takes long without a GPU.
+   * Loads until the first weights are on the GPU, and cancels: everything before is done, the bytes come by ranges, and no kernels are
+   * compiled, which takes long on an emulated GPU.
    */
   assert.reachesUpload = async (Engine, source, options = {}) => {
     const controller = new AbortController();
@@ -100,7 +100,7 @@ async function runBody([body, given]) {
         controller.abort();
       }
     };
-    const loading = Engine.load(source, { selfTest: false, context: 64, signal: controller.signal, onProgress, ...options });
+    const loading = Engine.load(source, { backend: "gpu", selfTest: false, context: 64, signal: controller.signal, onProgress, ...options });
     // Not by `fails`: a page that was built has its own copy of the package, and of its errors.
     const code = await loading.then(() => "it was loaded", (error) => error.code ?? String(error));
     assert.equal(code, "cancelled", "loading ended with");

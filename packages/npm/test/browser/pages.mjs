@@ -1,5 +1,5 @@
 // What the package must do in a browser before any kernel is compiled: every source, the errors of servers, stored models, strict
-// policies, and pages that Vite built. Firefox, which compiles kernels sooner, also has the built pages generate tokens.
+// policies, and pages that Vite built, which generate tokens on the CPU.
 
 import { rmSync } from "node:fs";
 import { cp, mkdir, mkdtemp, symlink } from "node:fs/promises";
@@ -30,7 +30,7 @@ async function buildWithVite() {
 
 /** A page that loads the package its own way, by `globalThis.testBody`. */
 function ownPage(title, path) {
-  return pageTest({ title, gpu: [], path, prepare: (browser) => ({ whole: browser === "firefox" }) });
+  return pageTest({ title, path });
 }
 
 export const tests = [
@@ -40,7 +40,7 @@ export const tests = [
     quick: true,
     async body({ Engine, inspect }, { origin }, assert) {
       const reaches = (source, options) => assert.reachesUpload(Engine, source, options);
-      const load = (source, options) => Engine.load(source, { selfTest: false, ...options });
+      const load = (source, options) => Engine.load(source, { backend: "gpu", selfTest: false, ...options });
       const url = `${origin}/models/micro-e2b-Q8_0.gguf`;
       const bytes = new Uint8Array(await (await fetch(url)).arrayBuffer());
       await reaches("models/micro-e2b-Q8_0.gguf");
@@ -64,7 +64,7 @@ export const tests = [
       // An inspection reads the header alone, agrees with loading, and fails as loading does.
       const ranges = [];
       const counted = { length: bytes.length, read: (offset, length) => (ranges.push([offset, length]), bytes.slice(offset, offset + length)) };
-      const report = await inspect(counted, { context: 64 });
+      const report = await inspect(counted, { backend: "gpu", context: 64 });
       const last = Math.max(...ranges.map(([offset, length]) => offset + length));
       assert(last < bytes.length / 2, `${last} of ${bytes.length} bytes were read`);
       assert.equal([report.architecture, report.format, report.bytes, report.context, report.residency], ["gemma4", "Q8_0", bytes.length, 64, "gpu"]);
@@ -72,10 +72,14 @@ export const tests = [
       const { needed, available, weights, caches, scratch, staging } = report.memory;
       assert(needed === weights + caches + scratch + staging && weights > 0 && available === null, JSON.stringify(report.memory));
       assert.equal([report.warnings, report.conversions], [[], []]);
-      const remote = await inspect(url, { memory: 1e9, worker: false });
+      const remote = await inspect(url, { backend: "gpu", memory: 1e9, worker: false });
       assert.equal([remote.memory.available, remote.name, remote.context], [1e9, report.name, Math.min(4096, report.contextLength)]);
-      const refused = await assert.fails(() => inspect(new Blob([bytes]), { memory: needed - 1, context: 64, residency: "gpu" }), "memory.too_large");
-      assert.equal(refused.details.bytes, needed);
+      const refused = await assert.fails(() => inspect(new Blob([bytes]), { backend: "gpu", memory: needed - 1, context: 64, residency: "gpu" }), "memory.too_large");
+      assert.equal([refused.details.bytes, refused.details.fitsOnCpu], [needed, true]);
+      assert(refused.message.endsWith('load it with `backend: "cpu"`'), refused.message);
+      // Where the GPU is emulated, the CPU would compute.
+      const auto = await inspect(url, { context: 64 });
+      assert.equal([auto.backend.kind, auto.residency, auto.backend.reason.includes("emulates")], ["cpu", "cpu", true]);
       await assert.fails(() => inspect(new File(["%PDF-1.7 is a document"], "paper.pdf")), "gguf.not_gguf");
       await assert.fails(() => inspect(bytes.subarray(0, 2_000_000)), "gguf.truncated");
       await assert.fails(() => inspect([url, url]), "gguf.split");
@@ -94,6 +98,12 @@ export const tests = [
       await assert.fails(() => load({ opfs: "models/none.gguf" }), "source.io");
 
       // Servers that hide the length, break off, or know no ranges.
+      for (const odd of ["total", "broken"]) {
+        // The CPU reads a small model at once.
+        const engine = await load(`${url}?${odd}`, { backend: "cpu", context: 64 });
+        assert.equal(engine.info.backend.kind, "cpu");
+        await engine.unload();
+      }
       await reaches(`${url}?total`);
       await reaches(`${url}?hidden`);
       await reaches(`${url}?whole`);
@@ -145,7 +155,7 @@ export const tests = [
       await stream.close();
       const seen = [];
       const onProgress = ({ status, file, loaded, total }) => seen.push({ status, file, loaded, total });
-      const options = { selfTest: false, residency: "gpu", onProgress };
+      const options = { backend: "gpu", selfTest: false, residency: "gpu", onProgress };
       const error = await assert.fails(() => Engine.load({ stored: name }, options), "storage.corrupt");
       assert(error.details.damaged?.[0]?.offset <= bytes - 1000, JSON.stringify(error.details));
       const checked = seen.filter(({ status }) => status === "verify").at(-1);
@@ -174,4 +184,6 @@ export const tests = [
   ownPage("a policy like that of a Chrome extension", "/pages/extension.html?extension"),
   ownPage("a page that Vite built", "/vite/index.html"),
   ownPage("a page with a worker of its own that Vite built", "/vite/own-worker.html"),
+  ownPage("threads of an isolated page that Vite built", "/vite/index.html?isolated"),
+  ownPage("threads of an isolated page with a worker of its own that Vite built", "/vite/own-worker.html?isolated"),
 ];

@@ -1,6 +1,7 @@
 // A server for test pages: the package as it is published, test models, and answers that servers should not give.
 //
-// A path of `/models/NAME` or `/demo/NAME` answers Range requests. Words in the query change that, each in its own way: see
+// A page with the word `isolated` in its query is isolated from others, as threads need it. Below `/without-threads/` is the package without the script of a
+// thread. A path of `/models/NAME` or `/demo/NAME` answers Range requests. Words in the query change that, each in its own way: see
 // `ODDITIES`.
 
 import { readFile } from "node:fs/promises";
@@ -13,6 +14,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 /** Where the files of a path's first folder are. */
 const FOLDERS = {
   dist: here("../../dist"),
+  "without-threads": here("../../dist"),
   models: here("../../../../testdata/gguf"),
   demo: here("../../../../models"),
   pages: here("pages"),
@@ -29,6 +31,9 @@ const TYPES = {
 
 /** A policy as Chrome extensions have it: no code from elsewhere, none made from text. */
 const EXTENSION_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; object-src 'self'";
+
+/** What a page that is isolated sends, and the scripts of its workers. */
+const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 
 const ODDITIES = ["whole", "hidden", "total", "broken", "missing", "changing", "wrong", "slow"];
 
@@ -68,7 +73,7 @@ export async function serve() {
 async function answer(url, request, response, count, folders) {
   const [folder, ...rest] = url.pathname.split("/").filter(Boolean);
   if (!folder) {
-    response.writeHead(200, { "content-type": "text/html" });
+    response.writeHead(200, { "content-type": "text/html", ...(url.searchParams.has("isolated") ? ISOLATED : {}) });
     return response.end('<!doctype html><meta charset="utf-8"><title>rullama</title>');
   }
   if (folder === "favicon.ico") {
@@ -81,6 +86,14 @@ async function answer(url, request, response, count, folders) {
     return answerModel(path, request, response, count, oddities);
   }
   const headers = { "content-type": TYPES[extname(path)] ?? "application/octet-stream" };
+  // The scripts of workers need them as well, and do not know of their page.
+  if (extname(path) === ".js" || url.searchParams.has("isolated")) {
+    Object.assign(headers, ISOLATED);
+  }
+  if (folder === "without-threads" && rest.join() === "thread.js") {
+    response.writeHead(404);
+    return response.end();
+  }
   if (url.searchParams.has("extension")) {
     headers["content-security-policy"] = EXTENSION_POLICY;
   }

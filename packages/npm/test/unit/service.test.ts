@@ -36,7 +36,7 @@ vi.mock("../../src/source/open.js", () => ({
       onDownload(name, 2, 4);
     }
     onDownload(name, 4, 4);
-    return { name, length: 4 };
+    return { name, length: 4, read: async (_: number, length: number) => new Uint8Array(length) };
   },
 }));
 

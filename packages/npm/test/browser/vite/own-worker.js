@@ -3,7 +3,7 @@
 import { Engine } from "rullama";
 import { generateTwo } from "./generate.js";
 
-globalThis.testBody = (_package, { whole }, assert) => {
+globalThis.testBody = () => {
   const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
-  return generateTwo(Engine, { worker }, whole, assert);
+  return generateTwo(Engine, { worker });
 };

@@ -1,4 +1,4 @@
-// The page for browsers without WebGPU: what is missing, and what the user can do.
+// What users of a browser without WebGPU can do to have their GPU used.
 
 import type { Lack } from "./adapter";
 
@@ -45,45 +45,22 @@ const ADVICE: Record<Browser, string[]> = {
   other: ["Current Chrome, Edge, Safari and Firefox have WebGPU on most computers and phones."],
 };
 
-const TITLES: Record<Lack, string> = {
-  insecure: "This page needs a secure address",
-  missing: "This browser has no WebGPU",
-  "no adapter": "No GPU is available",
-};
-
-export function SupportView({ lack, agent = navigator.userAgent }: { lack: Lack; agent?: string }) {
+/** Without a GPU the app works, only more slowly. So this is folded. */
+export function GpuAdvice({ lack, agent = navigator.userAgent }: { lack: Lack; agent?: string }) {
+  const steps = lack === "insecure" ? SECURE : [...ADVICE[browserOf(agent)], ...(lack === "no adapter" ? ["Update your GPU driver and restart the computer."] : [])];
   return (
-    <section class="page support" aria-label="WebGPU is missing">
-      <h1>{TITLES[lack]}</h1>
-      {lack === "insecure" ? <SecureAddress /> : <Advice lack={lack} agent={agent} />}
-      <p class="muted">Your chats are still here: you can read, export and import them without a GPU.</p>
-    </section>
-  );
-}
-
-function SecureAddress() {
-  return (
-    <>
-      <p>Browsers offer WebGPU only to pages with an https address, and to pages from your own computer.</p>
-      <p>Open the page at an address that begins with https://, or at http://localhost.</p>
-    </>
-  );
-}
-
-function Advice({ lack, agent }: { lack: "missing" | "no adapter"; agent: string }) {
-  const steps = [...ADVICE[browserOf(agent)], ...(lack === "no adapter" ? ["Update your GPU driver and restart the computer."] : [])];
-  return (
-    <>
-      <p>
-        {lack === "missing"
-          ? "rullama runs models on your GPU, which web pages use through WebGPU. These steps usually help:"
-          : "The browser has WebGPU, but found no GPU for it. These steps usually help:"}
-      </p>
+    <details class="technical">
+      <summary>How to use the GPU</summary>
       <ol class="steps">
         {steps.map((step) => (
           <li key={step}>{step}</li>
         ))}
       </ol>
-    </>
+    </details>
   );
 }
+
+const SECURE = [
+  "Browsers offer WebGPU only to pages with an https address, and to pages from your own computer.",
+  "Open the page at an address that begins with https://, or at http://localhost.",
+];
