@@ -223,8 +223,9 @@ fn soft_rows_and_spans_are_those_of_the_reference() {
             };
             let narrow = refused(&[RowInput::Soft(&[1.0])], &[]);
             assert!(matches!(narrow, GpuError::SoftWidth { found: 1, expected: 128 }), "{narrow:?}");
-            for spans in [&[0..0][..], &[1..3], &[0..2, 1..2]] {
-                let wrong = refused(&[RowInput::Token(2); 2], spans);
+            for spans in [&[(0, 0)][..], &[(1, 3)], &[(0, 2), (1, 2)]] {
+                let spans: Vec<_> = spans.iter().map(|&(start, end)| start..end).collect();
+                let wrong = refused(&[RowInput::Token(2); 2], &spans);
                 assert!(matches!(wrong, GpuError::WrongSpan { rows: 2, .. }), "{spans:?}: {wrong:?}");
             }
         }
