@@ -3,7 +3,7 @@
 //! Each row is quantised by itself, so a row's result does not depend on the rows beside it. Its last block is filled up
 //! with zeros: kernels then have no remainders to treat.
 
-use crate::kernels::Kernels;
+use crate::{kernels::Kernels, parallel};
 
 /// Values of a block of quantised activations, and of unpacked weights.
 pub(crate) const BLOCK: usize = 256;
@@ -63,8 +63,13 @@ impl QuantRows {
     pub(crate) fn quantise(&mut self, kernels: &Kernels, x: &[f32], width: usize) {
         self.stride = width.div_ceil(BLOCK);
         self.blocks.resize(x.len() / width * self.stride, QuantBlock::ZERO);
-        for (x, blocks) in x.chunks(width).zip(self.blocks.chunks_mut(self.stride)) {
-            (kernels.quantise)(x, blocks);
+        let quantise = |row: usize, blocks: &mut [QuantBlock]| {
+            (kernels.quantise)(&x[row * width..][..width], blocks);
+        };
+        if x.len() < parallel::WORTH_SHARING {
+            self.blocks.chunks_mut(self.stride).enumerate().for_each(|(row, blocks)| quantise(row, blocks));
+        } else {
+            parallel::each_chunk(&mut self.blocks, self.stride, quantise);
         }
     }
 

@@ -161,8 +161,8 @@ impl<'a> Run<'a> {
             Op::MeanRows { x, group } => mean_rows(self.get(x), width, group as usize, &mut out),
             Op::SoftCap { x, cap } => {
                 let x = self.get(x);
-                each_row(&mut out, 1 << 12, |part, out| {
-                    (kernels.soft_cap)(&x[part << 12..][..out.len()], cap, out);
+                each_row(&mut out, TOGETHER, |part, out| {
+                    (kernels.soft_cap)(&x[part * TOGETHER..][..out.len()], cap, out);
                 });
             }
             Op::Route { logits, used } => {
@@ -319,16 +319,22 @@ impl<'a> Run<'a> {
     }
 }
 
-fn pairwise(a: &[f32], b: &[f32], out: &mut [f32], with: impl Fn(f32, f32) -> f32) {
-    for ((a, b), out) in a.iter().zip(b).zip(out) {
-        *out = with(*a, *b);
-    }
+/// Values that are computed together, whatever rows they belong to.
+const TOGETHER: usize = 1 << 12;
+
+fn pairwise(a: &[f32], b: &[f32], out: &mut [f32], with: impl Fn(f32, f32) -> f32 + Sync + Send) {
+    each_row(out, TOGETHER, |part, out| {
+        let from = part * TOGETHER;
+        for ((out, a), b) in out.iter_mut().zip(&a[from..]).zip(&b[from..]) {
+            *out = with(*a, *b);
+        }
+    });
 }
 
-fn each(x: &[f32], out: &mut [f32], with: impl Fn(f32) -> f32) {
-    for (x, out) in x.iter().zip(out) {
-        *out = with(*x);
-    }
+fn each(x: &[f32], out: &mut [f32], with: impl Fn(f32) -> f32 + Sync + Send) {
+    each_row(out, TOGETHER, |part, out| {
+        out.iter_mut().zip(&x[part * TOGETHER..]).for_each(|(out, x)| *out = with(*x));
+    });
 }
 
 /// The mean of each `group` neighbouring rows; of fewer, at the end.

@@ -1,7 +1,7 @@
 //! Graphs on the CPU, for speed.
 //!
-//! Weights stay in the blocks of their file. A product unpacks a row of them to bytes and multiplies these with activations
-//! that were quantised to eight bits, 32 values to a scale; formats of floats are multiplied as floats. Rows of weights are
+//! Weights stay in the blocks of their file. A product unpacks blocks to bytes and multiplies these with activations that
+//! were quantised to eight bits, 32 values to a scale; formats of floats are multiplied as floats. Rows of weights are
 //! spread over the machine's threads; no sum is, so results depend neither on how many there are nor on how many tokens a
 //! step has. `rullama-reference` computes the same graph without any rounding and without any haste: tests compare the two.
 //!

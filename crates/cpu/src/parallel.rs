@@ -52,13 +52,17 @@ pub(crate) mod threads {
     }
 
     /// The beginning of a slice that threads share.
-    struct Start(*mut f32);
+    struct Start<T>(*mut T);
 
-    // SAFETY: whoever uses the pointer makes sure that no two threads write to one place.
-    unsafe impl Sync for Start {}
+    // SAFETY: whoever uses the pointer makes sure that no two threads reach one place.
+    unsafe impl<T: Send> Sync for Start<T> {}
 
     /// Calls `work` with each chunk of `len` values and its number, on all threads.
-    pub(crate) fn each_chunk(values: &mut [f32], len: usize, work: impl Fn(usize, &mut [f32]) + Sync + Send) {
+    pub(crate) fn each_chunk<T: Send>(
+        values: &mut [T],
+        len: usize,
+        work: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
         let (len, all, start) = (len.max(1), values.len(), &Start(values.as_mut_ptr()));
         // Several chunks to a piece: taking one is cheap, but not free.
         let together = len * all.div_ceil(len).div_ceil(8 * threads()).max(1);
@@ -86,7 +90,7 @@ mod threads {
     }
 
     /// Calls `work` with each chunk of `len` values and its number.
-    pub(crate) fn each_chunk(values: &mut [f32], len: usize, work: impl Fn(usize, &mut [f32])) {
+    pub(crate) fn each_chunk<T>(values: &mut [T], len: usize, work: impl Fn(usize, &mut [T])) {
         values.chunks_mut(len).enumerate().for_each(|(index, chunk)| work(index, chunk));
     }
 
@@ -95,8 +99,8 @@ mod threads {
 
 pub(crate) use threads::{each, each_chunk, start, threads};
 
-/// Fewer values than this are not worth waking a thread.
-const WORTH_SHARING: usize = 1 << 14;
+/// Fewer values than this are not worth sharing.
+pub(crate) const WORTH_SHARING: usize = 1 << 14;
 
 /// Calls `work` with each row of `width` values and its number; on all threads if there are many values.
 pub(crate) fn each_row(values: &mut [f32], width: usize, work: impl Fn(usize, &mut [f32]) + Sync + Send) {

@@ -86,8 +86,7 @@ pub(crate) fn multiply(
     if let (&[place], Inputs::Quantised(x)) = (places, inputs) {
         let x = x.row(place.input);
         let task = |index: usize, out: &mut [f32]| {
-            let rows = part(index * at_once, out.len());
-            (kernels.rows)(rows.format, rows.bytes, rows.row_bytes, x, out);
+            (kernels.rows)(part(index * at_once, out.len()), x, out);
         };
         let out = &mut out[place.output..][..count];
         return match worth_sharing {
@@ -137,17 +136,16 @@ impl Scratch {
         places: &[Place],
         out: &mut [&mut [f32]],
     ) {
-        let StoredRows { bytes, row_bytes, format } = rows;
         match inputs {
             Inputs::Quantised(x) if places.len() < WORTH_A_TILE => {
                 for (place, out) in places.iter().zip(out) {
-                    (kernels.rows)(format, bytes, row_bytes, x.row(place.input), out);
+                    (kernels.rows)(rows, x.row(place.input), out);
                 }
             }
             Inputs::Quantised(x) => {
-                for (tile, rows) in bytes.chunks(kernels.lanes * row_bytes).enumerate() {
+                for (tile, bytes) in rows.bytes.chunks(kernels.lanes * rows.row_bytes).enumerate() {
                     let from = tile * kernels.lanes;
-                    (kernels.tile)(format, rows, row_bytes, x, places, &mut self.tile, from, out);
+                    (kernels.tile)(StoredRows { bytes, ..rows }, x, places, &mut self.tile, from, out);
                 }
             }
             Inputs::Floats(x) => self.floats(kernels, rows, width, x, places, out),

@@ -56,7 +56,7 @@ pub(crate) fn run() -> bool {
     let clippy = ["cargo", "clippy", "--target", WASM];
     tally.check("lints for wasm", &[&clippy[..], &packages(), &BROWSER, &DENY].concat());
     tally.check("lints for wasm on the CPU", &[&clippy[..], &BROWSER_CPU, &DENY].concat());
-    let with_threads = [web::UNSTABLE, ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", web::THREADS[0])];
+    let with_threads = [web::UNSTABLE, ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", web::SHARED)];
     let words = [&clippy[..], &BROWSER_CPU, &DENY].concat();
     tally.check_with("lints for wasm on several threads", &words, &with_threads);
     tally.step("dependencies", audit::run);

@@ -21,7 +21,7 @@ use rullama_gguf::Format;
 use crate::{
     activations::{BLOCK, QuantBlock, QuantRows},
     float,
-    product::Place,
+    product::{Place, StoredRows},
     unpack::by_format,
 };
 pub(crate) use floats::Half;
@@ -134,11 +134,11 @@ pub(crate) struct Kernels {
     pub(crate) lanes: usize,
     /// Quantises a row of activations.
     pub(crate) quantise: fn(&[f32], &mut [QuantBlock]),
-    /// Products of rows of so many bytes with one row of activations.
-    pub(crate) rows: fn(Format, &[u8], usize, &[QuantBlock], &mut [f32]),
-    /// Products of up to [`lanes`](Self::lanes) rows of so many bytes with the rows at some places; they are put behind so
+    /// Products of rows with one row of activations.
+    pub(crate) rows: fn(StoredRows<'_>, &[QuantBlock], &mut [f32]),
+    /// Products of up to [`lanes`](Self::lanes) rows with the rows of activations at some places; they are put behind so
     /// many others.
-    pub(crate) tile: fn(Format, &[u8], usize, &QuantRows, &[Place], &mut Tile, usize, &mut [&mut [f32]]),
+    pub(crate) tile: fn(StoredRows<'_>, &QuantRows, &[Place], &mut Tile, usize, &mut [&mut [f32]]),
     /// Products of a row of F16, BF16 or F32 with rows of activations.
     pub(crate) float_products: fn(Format, &[u8], &[&[f32]], &mut [f32]),
     /// Products of a row with each of some rows, which lie so far apart.
@@ -163,18 +163,15 @@ pub(crate) struct Kernels {
 
 /// Products of rows with one row of activations.
 #[inline(always)]
-fn rows<I: Instructions>(format: Format, rows: &[u8], row_bytes: usize, x: &[QuantBlock], out: &mut [f32]) {
+fn rows<I: Instructions>(rows: StoredRows<'_>, x: &[QuantBlock], out: &mut [f32]) {
     use rows::products;
-    by_format!(I, format, products(rows, row_bytes, x, out));
+    by_format!(I, rows.format, products(rows, x, out));
 }
 
 /// Products of a tile of rows with many rows of activations.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "where each row comes from and where its products go")]
 fn tiles<I: Instructions>(
-    format: Format,
-    rows: &[u8],
-    row_bytes: usize,
+    rows: StoredRows<'_>,
     x: &QuantRows,
     places: &[Place],
     tile: &mut Tile,
@@ -182,7 +179,7 @@ fn tiles<I: Instructions>(
     out: &mut [&mut [f32]],
 ) {
     use tile::products;
-    by_format!(I, format, products(rows, row_bytes, x, places, tile, from, out));
+    by_format!(I, rows.format, products(rows, x, places, tile, from, out));
 }
 
 /// Products of a row of F16, BF16 or F32.
@@ -224,7 +221,7 @@ macro_rules! table {
         use $crate::{
             activations::{QuantBlock, QuantRows, quantise},
             kernels::{Half, Instructions, Kernels, Tile, entry, float_products, floats, plain, rows, tiles},
-            product::Place,
+            product::{Place, StoredRows},
         };
         Kernels {
             name: $label,
@@ -232,13 +229,12 @@ macro_rules! table {
             quantise: entry!([$($feature)?], (x: &[f32], blocks: &mut [QuantBlock]), quantise),
             rows: entry!(
                 [$($feature)?],
-                (format: Format, bytes: &[u8], row_bytes: usize, x: &[QuantBlock], out: &mut [f32]),
+                (weights: StoredRows<'_>, x: &[QuantBlock], out: &mut [f32]),
                 rows::<$set>
             ),
             tile: entry!(
                 [$($feature)?],
-                (format: Format, bytes: &[u8], row_bytes: usize, x: &QuantRows, places: &[Place], tile: &mut Tile,
-                 from: usize, out: &mut [&mut [f32]]),
+                (weights: StoredRows<'_>, x: &QuantRows, places: &[Place], tile: &mut Tile, from: usize, out: &mut [&mut [f32]]),
                 tiles::<$set>
             ),
             float_products: entry!(

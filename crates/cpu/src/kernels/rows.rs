@@ -7,18 +7,18 @@
 use super::Instructions;
 use crate::{
     activations::QuantBlock,
+    product::StoredRows,
     unpack::{Packed, Unpacked},
 };
 
 #[inline(always)]
 pub(super) fn products<I: Instructions, P: Packed, const GROUPS: usize, const SIGNED: bool>(
-    rows: &[u8],
-    row_bytes: usize,
+    rows: StoredRows<'_>,
     x: &[QuantBlock],
     out: &mut [f32],
 ) {
     let mut weights = Unpacked::ZERO;
-    for (row, out) in rows.chunks_exact(row_bytes).zip(out) {
+    for (row, out) in rows.bytes.chunks_exact(rows.row_bytes).zip(out) {
         let mut sums = [0.0; GROUPS];
         for (blocks, x) in row.chunks(P::BYTES).zip(x) {
             P::unpack::<I>(blocks, &mut weights);

@@ -9,7 +9,7 @@
 use super::Instructions;
 use crate::{
     activations::{BLOCK, QuantBlock, QuantRows},
-    product::Place,
+    product::{Place, StoredRows},
     unpack::{Packed, Unpacked},
 };
 
@@ -28,17 +28,16 @@ pub(crate) struct Tile {
 /// `out[place][from..]`.
 #[inline(always)]
 pub(super) fn products<I: Instructions, P: Packed, const GROUPS: usize, const SIGNED: bool>(
-    rows: &[u8],
-    row_bytes: usize,
+    rows: StoredRows<'_>,
     x: &QuantRows,
     places: &[Place],
     tile: &mut Tile,
     from: usize,
     out: &mut [&mut [f32]],
 ) {
-    let blocks = row_bytes.div_ceil(P::BYTES);
-    tile.fill::<I, P, GROUPS>(rows, row_bytes, blocks);
-    let count = rows.len() / row_bytes;
+    let blocks = rows.row_bytes.div_ceil(P::BYTES);
+    tile.fill::<I, P, GROUPS>(rows, blocks);
+    let count = rows.bytes.len() / rows.row_bytes;
     let (eights, rest) = places.as_chunks::<8>();
     let (out_eights, out_rest) = out.as_chunks_mut::<8>();
     if I::MANY_REGISTERS {
@@ -75,12 +74,7 @@ pub(super) fn products<I: Instructions, P: Packed, const GROUPS: usize, const SI
 
 impl Tile {
     #[inline(always)]
-    fn fill<I: Instructions, P: Packed, const GROUPS: usize>(
-        &mut self,
-        rows: &[u8],
-        row_bytes: usize,
-        blocks: usize,
-    ) {
+    fn fill<I: Instructions, P: Packed, const GROUPS: usize>(&mut self, rows: StoredRows<'_>, blocks: usize) {
         self.quants.resize(blocks * BLOCK * I::LANES, 0);
         self.scales.resize(blocks * GROUPS * I::LANES, 0.0);
         self.minimums.resize(blocks * GROUPS * I::LANES, 0.0);
@@ -88,7 +82,8 @@ impl Tile {
         let (scales, minimums) = (self.scales.as_chunks_mut::<4>().0, self.minimums.as_chunks_mut::<4>().0);
         let (fours, in_group) = (I::LANES / 4, BLOCK / GROUPS / 4);
         let mut unpacked = [const { Unpacked::ZERO }; 4];
-        for (four, rows) in rows.chunks(4 * row_bytes).enumerate() {
+        let row_bytes = rows.row_bytes;
+        for (four, rows) in rows.bytes.chunks(4 * row_bytes).enumerate() {
             for block in 0..blocks {
                 for (unpacked, row) in unpacked.iter_mut().zip(rows.chunks_exact(row_bytes)) {
                     let bytes = &row[block * P::BYTES..];
