@@ -120,7 +120,7 @@ rgb.convert("L").save(FILES / "grey.png")
 Image.merge("LA", [rgb.convert("L"), Image.fromarray(alpha)]).save(FILES / "grey-alpha.png")
 rgb.convert("1").save(FILES / "bits.png")
 rgb.quantize(16).save(FILES / "palette.png", transparency=3)
-run("/usr/bin/convert", "rgb.png", "-interlace", "PNG", "interlaced.png")
+run("/usr/bin/convert", "rgb.png", "-interlace", "PNG", "-define", "png:exclude-chunks=date,time", "interlaced.png")
 deep = smooth.astype(np.uint16) * 257 // 3 * 2 + 77
 raw_png("rgb16.png", deep, 2)
 raw_png("grey16.png", deep[:, :, 0], 0)
@@ -152,8 +152,8 @@ pixels["grey16.png"] = np.repeat((deep[:, :, :1] >> 8).astype(np.uint8), 3, axis
 save_file(pixels, HERE / "files.safetensors")
 
 # Sound in files: 0.3 s of 440 Hz on the left and 660 Hz on the right, or 440 Hz in mono, at half the amplitude.
-run("sox", "-n", "-r", "44100", "-c", "2", "-b", "16", "stereo.wav", "synth", "0.3", "sine", "440", "sine", "660", "vol", "0.5")
-run("sox", "-n", "-r", "44100", "-c", "1", "-b", "16", "mono.wav", "synth", "0.3", "sine", "440", "vol", "0.5")
+run("sox", "-D", "-n", "-r", "44100", "-c", "2", "-b", "16", "stereo.wav", "synth", "0.3", "sine", "440", "sine", "660", "vol", "0.5")
+run("sox", "-D", "-n", "-r", "44100", "-c", "1", "-b", "16", "mono.wav", "synth", "0.3", "sine", "440", "vol", "0.5")
 plain = ["-fflags", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-y"]
 for name, options in {
     "stereo.flac": ["-c:a", "flac"], "stereo.mp3": ["-c:a", "libmp3lame", "-b:a", "128k"],
@@ -164,5 +164,9 @@ for name, rate, codec in [("u8-8000.wav", 8000, "pcm_u8"), ("s24-16000.wav", 160
                           ("alaw-8000.wav", 8000, "pcm_alaw")]:
     run("ffmpeg", "-i", "mono.wav", "-ar", rate, "-c:a", codec, *plain, name)
 run("ffmpeg", "-i", "mono.wav", "-c:a", "libmp3lame", "-b:a", "64k", "-metadata", "title=A tone", *plain[:4], "-id3v2_version", "3", "-y", "tagged.mp3")
-run("sox", HERE / "tiny-e2b.wav", "-r", "44100", "-b", "16", HERE / "tiny-e2b-44100.flac", "rate", "-v")
+# Half a second of near silence and half a second of noise, in packets of various sizes and without a header that counts them.
+run("sox", "-R", "-D", "-n", "-r", "44100", "-c", "1", "-b", "16", "varied.wav", "synth", "1", "whitenoise", "fade", "t", "0.8")
+run("ffmpeg", "-i", "varied.wav", "-c:a", "libmp3lame", "-q:a", "9", "-write_xing", "0", *plain, "headless.mp3")
+(FILES / "varied.wav").unlink()
+run("sox", "-D", HERE / "tiny-e2b.wav", "-r", "44100", "-b", "16", HERE / "tiny-e2b-44100.flac", "rate", "-v", "-s")
 (FILES / "mono.wav").unlink()

@@ -3,6 +3,7 @@
 
 mod image;
 mod jpeg;
+mod mp4;
 mod resample;
 mod sound;
 

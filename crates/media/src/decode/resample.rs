@@ -62,11 +62,6 @@ impl Resampler {
         if self.waiting.len() == fft.input_frames_next() { self.compute() } else { Ok(()) }
     }
 
-    /// How many samples were taken.
-    pub(super) fn taken(&self) -> u64 {
-        self.taken
-    }
-
     /// The whole sound at 16 kHz.
     pub(super) fn finish(mut self) -> Result<Vec<f32>, MediaError> {
         if let Some(fft) = &self.fft {

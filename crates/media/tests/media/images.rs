@@ -85,7 +85,10 @@ fn positions(patches: &Patches) -> Vec<i32> {
 #[test]
 fn patches_of_towers_are_those_of_hugging_face() {
     let file = read("towers.safetensors");
-    for (name, picture) in [("image", "tiny-e2b.png"), ("image_small", "tiny-e2b-small.png")] {
+    // Pillow resized the second picture, whose filter rounds some bytes to a neighbour of what torchvision gives.
+    let pictures =
+        [("image", "tiny-e2b.png", 1e-6), ("image_small", "tiny-e2b-small.png", 2.0 / 255.0 + 1e-6)];
+    for (name, picture, allowed) in pictures {
         let image = png(picture).fitted(Budget::default()).expect("a size");
         let patches = Patches::new(&image, Vision::Tower).expect("patches");
         let (shape, expected) = tensor(&file, &format!("tiny-e2b.{name}.patches_first8"));
@@ -93,7 +96,7 @@ fn patches_of_towers_are_those_of_hugging_face() {
         // Hugging Face's tower stretches the range itself.
         let expected: Vec<f32> = reordered(&expected, 16).iter().map(|value| 2.0 * (value - 0.5)).collect();
         let difference = distance(&patches.values()[..8 * 768], &expected);
-        assert!(difference <= 1e-6, "{name}: {difference}");
+        assert!(difference <= allowed, "{name}: {difference}");
         let all = integers(&file, &format!("tiny-e2b.{name}.position_ids"));
         let (real, padding) = all.split_at(2 * patches.count() as usize);
         assert_eq!(positions(&patches), real, "{name}");
