@@ -164,6 +164,7 @@ for name, rate, codec in [("u8-8000.wav", 8000, "pcm_u8"), ("s24-16000.wav", 160
                           ("alaw-8000.wav", 8000, "pcm_alaw")]:
     run("ffmpeg", "-i", "mono.wav", "-ar", rate, "-c:a", codec, *plain, name)
 run("ffmpeg", "-i", "mono.wav", "-c:a", "libmp3lame", "-b:a", "64k", "-metadata", "title=A tone", *plain[:4], "-id3v2_version", "3", "-y", "tagged.mp3")
+run("ffmpeg", "-i", "mono.wav", "-c:a", "libopus", "-b:a", "32k", *plain, "-f", "ogg", "mono.opus")
 # Half a second of near silence and half a second of noise, in packets of various sizes and without a header that counts them.
 run("sox", "-R", "-D", "-n", "-r", "44100", "-c", "1", "-b", "16", "varied.wav", "synth", "1", "whitenoise", "fade", "t", "0.8")
 run("ffmpeg", "-i", "varied.wav", "-c:a", "libmp3lame", "-q:a", "9", "-write_xing", "0", *plain, "headless.mp3")

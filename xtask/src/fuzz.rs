@@ -129,10 +129,12 @@ fn seeds(target: &str) -> io::Result<Vec<Vec<u8>>> {
             let files = [config?, header.to_vec(), index?, tokenizer?];
             Ok((0..).zip(files).map(|(choice, bytes)| [vec![choice], bytes].concat()).collect())
         }
-        "media_image" => ["rgb.png", "progressive.jpg", "turned-6.jpg", "lossy.webp", "animated.gif", "packed.bmp"]
-            .iter()
-            .map(|name| read(&format!("media/files/{name}")))
-            .collect(),
+        "media_image" => {
+            ["rgb.png", "progressive.jpg", "turned-6.jpg", "lossy.webp", "animated.gif", "packed.bmp"]
+                .iter()
+                .map(|name| read(&format!("media/files/{name}")))
+                .collect()
+        }
         "media_sound" => ["u8-8000.wav", "tagged.mp3", "stereo.flac", "stereo.ogg", "stereo.m4a"]
             .iter()
             // Short, because a few bytes of FLAC can be a second of silence.

@@ -99,6 +99,13 @@ pub enum MediaError {
         reason: String,
     },
 
+    /// A sound in a known file format, whose encoding cannot be read.
+    #[error("the sound's encoding can't be read: {reason}")]
+    UnsupportedSound {
+        /// What the decoder says.
+        reason: String,
+    },
+
     /// A file that ends before its sound does.
     #[error("the sound is incomplete: {found} of {expected} samples are there")]
     TruncatedSound {
@@ -144,6 +151,7 @@ impl MediaError {
             Self::SoundTooLong => "media.sound.too_long",
             Self::NotFinite { .. } => "media.sound.not_finite",
             Self::UnknownSound => "media.sound.unknown",
+            Self::UnsupportedSound { .. } => "media.sound.unsupported",
             Self::BrokenSound { .. } => "media.sound.broken",
             Self::TruncatedSound { .. } => "media.sound.truncated",
             Self::Channels { .. } => "media.sound.channels",

@@ -181,5 +181,8 @@ impl Mixer {
 }
 
 fn error(error: Error) -> MediaError {
-    MediaError::BrokenSound { reason: error.to_string() }
+    match error {
+        Error::Unsupported(what) => MediaError::UnsupportedSound { reason: what.to_owned() },
+        other => MediaError::BrokenSound { reason: other.to_string() },
+    }
 }
