@@ -107,7 +107,7 @@ fn probe<'b>(source: Box<dyn MediaSource + 'b>) -> Result<Box<dyn FormatReader +
 }
 
 /// The track that is heard: the default one, or the first whose codec is known.
-fn choose<'f>(format: &'f dyn FormatReader) -> Result<&'f Track, MediaError> {
+fn choose(format: &dyn FormatReader) -> Result<&Track, MediaError> {
     let track = format.default_track(TrackType::Audio);
     track.or_else(|| format.first_track_known_codec(TrackType::Audio)).ok_or(MediaError::UnknownSound)
 }

@@ -35,7 +35,9 @@ impl Filter {
         let [stretch, narrowed] = if scale < 1.0 { [1.0, 1.0] } else { [scale, 1.0 / scale] };
         let reach = SUPPORT / 2.0 * stretch;
         let mut spans = Vec::with_capacity(to as usize);
-        let mut weights = Vec::new();
+        // A growing table of a long side would be copied again and again.
+        let most = to as usize * (2.0 * reach + 2.0).min(f64::from(from)) as usize;
+        let mut weights = Vec::with_capacity(most);
         for index in 0..to {
             let centre = scale * (f64::from(index) + 0.5);
             // Casts round towards zero, and negative numbers up to it.

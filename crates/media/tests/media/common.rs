@@ -6,13 +6,13 @@ use rullama_media::{Pixels, Samples};
 use safetensors::SafeTensors;
 
 /// A file of `testdata/media`.
-pub fn read(name: &str) -> Vec<u8> {
+pub(crate) fn read(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/media").join(name);
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// A PNG file in RGB with eight bits.
-pub fn png(name: &str) -> Pixels {
+pub(crate) fn png(name: &str) -> Pixels {
     let mut reader = png::Decoder::new(Cursor::new(read(name))).read_info().expect("a PNG file");
     let mut bytes = vec![0; reader.output_buffer_size().expect("a small image")];
     let info = reader.next_frame(&mut bytes).expect("an image");
@@ -21,7 +21,7 @@ pub fn png(name: &str) -> Pixels {
 }
 
 /// A WAV file with one channel, 16 bits and 16 kHz, and a header of 44 bytes.
-pub fn wav(name: &str) -> Samples {
+pub(crate) fn wav(name: &str) -> Samples {
     let bytes = read(name);
     assert!(bytes.starts_with(b"RIFF") && &bytes[36..40] == b"data", "{name}");
     let (samples, _) = bytes[44..].as_chunks();
@@ -30,7 +30,7 @@ pub fn wav(name: &str) -> Samples {
 }
 
 /// A tensor of f32 in a file of `testdata/media`, with its extents.
-pub fn tensor(file: &[u8], name: &str) -> (Vec<usize>, Vec<f32>) {
+pub(crate) fn tensor(file: &[u8], name: &str) -> (Vec<usize>, Vec<f32>) {
     let tensors = SafeTensors::deserialize(file).expect("a file of tensors");
     let tensor = tensors.tensor(name).unwrap_or_else(|_| panic!("tensor `{name}`"));
     assert_eq!(tensor.dtype(), safetensors::Dtype::F32, "{name}");
@@ -39,7 +39,7 @@ pub fn tensor(file: &[u8], name: &str) -> (Vec<usize>, Vec<f32>) {
 }
 
 /// A tensor of i32.
-pub fn integers(file: &[u8], name: &str) -> Vec<i32> {
+pub(crate) fn integers(file: &[u8], name: &str) -> Vec<i32> {
     let tensors = SafeTensors::deserialize(file).expect("a file of tensors");
     let tensor = tensors.tensor(name).unwrap_or_else(|_| panic!("tensor `{name}`"));
     assert_eq!(tensor.dtype(), safetensors::Dtype::I32, "{name}");
@@ -48,7 +48,7 @@ pub fn integers(file: &[u8], name: &str) -> Vec<i32> {
 }
 
 /// The bytes of the linear congruential generator in `testdata/media/make.py`.
-pub fn noise(count: usize) -> Vec<u8> {
+pub(crate) fn noise(count: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -58,7 +58,7 @@ pub fn noise(count: usize) -> Vec<u8> {
 }
 
 /// The largest difference between two rows of numbers of the same length.
-pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
+pub(crate) fn distance(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
     found.iter().zip(expected).map(|(one, other)| (one - other).abs()).fold(0.0, f32::max)
 }
