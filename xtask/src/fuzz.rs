@@ -129,6 +129,17 @@ fn seeds(target: &str) -> io::Result<Vec<Vec<u8>>> {
             let files = [config?, header.to_vec(), index?, tokenizer?];
             Ok((0..).zip(files).map(|(choice, bytes)| [vec![choice], bytes].concat()).collect())
         }
+        "media_image" => {
+            ["rgb.png", "progressive.jpg", "turned-6.jpg", "lossy.webp", "animated.gif", "packed.bmp"]
+                .iter()
+                .map(|name| read(&format!("media/files/{name}")))
+                .collect()
+        }
+        "media_sound" => ["u8-8000.wav", "tagged.mp3", "stereo.flac", "stereo.ogg", "stereo.m4a"]
+            .iter()
+            // Short, because a few bytes of FLAC can be a second of silence.
+            .map(|name| Ok(read(&format!("media/files/{name}"))?.into_iter().take(6144).collect()))
+            .collect(),
         _ => Ok(Vec::new()),
     }
 }
@@ -166,6 +177,8 @@ mod unit {
         let checkpoint = seeds("convert_plan").expect("the test data");
         assert_eq!(checkpoint.iter().map(|seed| seed[0]).collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert!(checkpoint.iter().all(|seed| seed[1] == b'{' && seed.trim_ascii_end().ends_with(b"}")));
+        assert!(seeds("media_image").expect("the test data").iter().any(|seed| seed.starts_with(b"GIF8")));
+        assert!(seeds("media_sound").expect("the test data").iter().any(|seed| seed.starts_with(b"OggS")));
         assert!(targets().iter().any(|target| target == "convert_plan"));
     }
 

@@ -31,7 +31,10 @@ pub(crate) fn collect() -> io::Result<String> {
             by_text.entry(text).or_default().insert(library.name.clone());
         }
     }
-    let mut all = "rullama contains these libraries:\n\n".to_owned();
+    // Libraries under MPL-2.0 ask that this is said.
+    let mut all = "rullama contains these libraries, unchanged. The sources of each are published under its name and version\n\
+                   in the package registry of its language, that of Rust or npm.\n\n"
+        .to_owned();
     listed.iter().for_each(|line| all.push_str(&format!("- {line}\n")));
     for (text, libraries) in by_text {
         let libraries: Vec<String> = libraries.into_iter().collect();

@@ -14,8 +14,15 @@ use crate::{
 };
 
 /// Libraries that compile for the browser, and that tests can run without one.
-const LIBRARIES: [&str; 6] =
-    ["rullama-gguf", "rullama-tokenizer", "rullama-chat", "rullama-graph", "rullama-gemma", "rullama-engine"];
+const LIBRARIES: [&str; 7] = [
+    "rullama-gguf",
+    "rullama-tokenizer",
+    "rullama-chat",
+    "rullama-media",
+    "rullama-graph",
+    "rullama-gemma",
+    "rullama-engine",
+];
 
 /// What computes on the GPU in a browser. The wasm file for the CPU is a build of its own.
 const BROWSER: [&str; 7] = [
