@@ -391,7 +391,7 @@ fn rows_of_towers_are_read_as_by_the_reference() {
     let rows = Rc::new(MediaRows { values, width: 128, joined: false });
     let reference = Engine::load_reference(model(), &LoadOptions::default()).unwrap();
     let engine = engine(128);
-    let plain = generate(&mut reference.session().unwrap(), &prompt(40), &greedy(4)).0;
+    let plain = generate(&mut reference.session().unwrap(), prompt(40), &greedy(4)).0;
     for at in [3, 31] {
         let prompt = PromptRows { ids: prompt(40), media: vec![MediaSpan { at, rows: rows.clone() }] };
         let expected = generate(&mut reference.session().unwrap(), prompt.clone(), &greedy(4)).0;
