@@ -46,6 +46,7 @@ mod parallel;
 mod product;
 mod rope;
 mod step;
+mod tower;
 mod unpack;
 mod weights;
 

@@ -203,8 +203,10 @@ impl Weights {
         decoded(info, tensor.format, &bytes)
     }
 
+    /// The tensor of a weight, in rows of the weight's width.
     fn tensor(&self, info: &WeightInfo) -> Result<ModelTensor<'_>, CpuError> {
         let found = self.model.tensor(&info.tensor);
+        let found = found.and_then(|tensor| tensor.as_rows_of(info.width.into()));
         found.ok_or_else(|| CpuError::MissingTensor { tensor: info.tensor.clone() })
     }
 }

@@ -1,14 +1,17 @@
 //! The dispatches of operations as they are: one for each, or one for each shard of its weight.
 
 use rullama_gguf::Format;
-use rullama_graph::{Attended, Graph, Node, Op, Rows, Shape, SoftRows, Value, Weight, WeightInfo};
+use rullama_graph::{
+    Activation, Attended, Graph, Node, Op, Rows, Shape, SoftRows, Value, Weight, WeightInfo,
+};
 
 use super::{Count, Dispatch, Lowering, Place, RopeKey, Scratch, Slot};
 use crate::{
     CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     params::{
-        AttendParams, CombineParams, CopyParams, ElementwiseParams, EmbedParams, MeanRowsParams,
-        PlainLinearParams, RmsNormParams, RopeParams, RouteParams, StoreKvParams,
+        AttendParams, AttendRelativeParams, CombineParams, ConvolveColumnsParams, ConvolveParams, CopyParams,
+        ElementwiseParams, EmbedParams, LayerNormParams, MeanRowsParams, PlainLinearParams, RmsNormParams,
+        RopeParams, RotateParams, RouteParams, StoreKvParams,
     },
     weights::Shard,
 };
@@ -26,6 +29,9 @@ const LINEAR_OUTPUTS: u32 = LINEAR_LANES / LINEAR_PARTS;
 
 /// The lanes of attention's workgroup: keys that are scored at once.
 pub(super) const ATTEND_LANES: u32 = 256;
+
+/// The most keys that attention over distances sees: it keeps a score for each in workgroup memory.
+const MOST_RELATIVE_KEYS: u32 = 1024;
 
 /// A dispatch in the making.
 struct Plain {
@@ -150,17 +156,82 @@ impl Lowering<'_> {
                     .buffers(&[("keys", Slot::Keys(cache)), ("values", Slot::Values(cache))])
                     .buffers(&[("q", self.whole(q)?), ("y", self.claim(value))])
             }
-            Op::Add { a, b } => self.elementwise(Fragment::Add, [a, b], 0.0, value)?,
-            Op::Mul { a, b } => self.elementwise(Fragment::Mul, [a, b], 0.0, value)?,
-            Op::GeluMul { gate, up } => self.elementwise(Fragment::GeluMul, [gate, up], 0.0, value)?,
-            Op::Scale { x, by } => self.elementwise(Fragment::Scale, [x, x], by, value)?,
-            Op::SoftCap { x, cap } => self.elementwise(Fragment::SoftCap, [x, x], cap, value)?,
-            Op::ScaleBy { x, weight } => {
-                let params = ElementwiseParams { width, b_at: vector(weight), b_stride: 0, constant: 0.0 };
-                Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES))
-                    .with(Fragment::Gelu)
-                    .with(Fragment::Mul)
-                    .buffers(&[("a", self.whole(x)?), ("b", Slot::Vectors), ("y", self.claim(value))])
+            Op::Add { a, b } => self.elementwise(Fragment::Add, [a, b], [0.0; 2], value)?,
+            Op::Mul { a, b } => self.elementwise(Fragment::Mul, [a, b], [0.0; 2], value)?,
+            Op::GeluMul { gate, up } => self.elementwise(Fragment::GeluMul, [gate, up], [0.0; 2], value)?,
+            Op::Scale { x, by } => self.each(Fragment::Scale, x, [by, 0.0], value)?,
+            Op::SoftCap { x, cap } => self.each(Fragment::SoftCap, x, [cap, 0.0], value)?,
+            Op::ScaleBy { x, weight } => self.by_column(Fragment::Mul, x, weight, value)?,
+            Op::Bias { x, weight } => self.by_column(Fragment::Add, x, weight, value)?,
+            Op::Clamp { x, low, high } => {
+                // Infinite bounds are none; WGSL need not know infinity.
+                let [low, high] = [low, high].map(|bound| bound.clamp(f32::MIN, f32::MAX));
+                self.each(Fragment::Clamp, x, [low, high], value)?
+            }
+            Op::Activate { x, with } => {
+                let (op, constant) = match with {
+                    Activation::Relu => (Fragment::Relu, 0.0),
+                    Activation::Sigmoid => (Fragment::Sigmoid, 0.0),
+                    Activation::Silu => (Fragment::Swish, 1.0),
+                    Activation::QuickGelu => (Fragment::Swish, 1.702),
+                };
+                self.each(op, x, [constant, 0.0], value)?
+            }
+            Op::LayerNorm { x, weight, group, eps } => {
+                let groups = width / group;
+                let params = LayerNormParams { group, groups, weight_at: vector(weight), eps };
+                Plain::new(Kernel::LayerNorm, params, groups).buffers(&[
+                    ("vectors", Slot::Vectors),
+                    ("x", self.whole(x)?),
+                    ("y", self.claim(value)),
+                ])
+            }
+            Op::Rotate { x, turns, part } => {
+                let (pairs, head) = (width / 2, graph.value(turns).shape.width);
+                let params = RotateParams { half: part / 2, pairs, head };
+                Plain::new(Kernel::Rotate, params, pairs.div_ceil(LANES)).buffers(&[
+                    ("turns", self.whole(turns)?),
+                    ("x", self.whole(x)?),
+                    ("y", self.claim(value)),
+                ])
+            }
+            Op::Convolve { x, weight, shape } => {
+                let params = ConvolveParams {
+                    rows: self.count(graph.value(x).shape.rows),
+                    bands: shape.bands,
+                    channels: shape.channels,
+                    outputs: shape.outputs,
+                    width,
+                    weight_at: vector(weight),
+                };
+                Plain::new(Kernel::Convolve, params, width.div_ceil(LANES)).buffers(&[
+                    ("vectors", Slot::Vectors),
+                    ("x", self.whole(x)?),
+                    ("y", self.claim(value)),
+                ])
+            }
+            Op::ConvolveColumns { x, weight, rows: seen } => {
+                let params = ConvolveColumnsParams { width, seen, weight_at: vector(weight) };
+                Plain::new(Kernel::ConvolveColumns, params, width.div_ceil(LANES)).buffers(&[
+                    ("vectors", Slot::Vectors),
+                    ("x", self.whole(x)?),
+                    ("y", self.claim(value)),
+                ])
+            }
+            Op::AttendRelative { q, k, v, distances, shape, cap } => {
+                let window = shape.mask.window.filter(|&window| window <= MOST_RELATIVE_KEYS);
+                let window = window.ok_or(unsupported("attention over distances without a short window"))?;
+                let params = AttendRelativeParams {
+                    heads: shape.heads,
+                    head_width: shape.head_width,
+                    window,
+                    distances: self.count(graph.value(distances).shape.rows),
+                    cap,
+                };
+                Plain::new(Kernel::AttendRelative, params, shape.heads)
+                    .constant("KEYS", window)
+                    .buffers(&[("q", self.whole(q)?), ("k", self.whole(k)?), ("v", self.whole(v)?)])
+                    .buffers(&[("distances", self.whole(distances)?), ("y", self.claim(value))])
             }
             Op::Columns { x, first, .. } => self.copy(x, first, 0, value)?,
             Op::LastRow { x } => self.copy(x, 0, 1, value)?,
@@ -281,14 +352,31 @@ impl Lowering<'_> {
         &mut self,
         op: Fragment,
         [a, b]: [Value; 2],
-        constant: f32,
+        [constant, other]: [f32; 2],
         out: Value,
     ) -> Result<Plain, GpuError> {
         let width = self.target.graph.value(out).shape.width;
-        let params = ElementwiseParams { width, b_at: 0, b_stride: 1, constant };
+        let whole = u32::MAX;
+        let params = ElementwiseParams { width, b_at: 0, b_period: whole, constant, other };
         let buffers = [("a", self.whole(a)?), ("b", self.whole(b)?), ("y", self.claim(out))];
         let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES));
         Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
+    }
+
+    /// An operation with a weight that is as long as groups of columns.
+    fn by_column(&mut self, op: Fragment, x: Value, weight: Weight, out: Value) -> Result<Plain, GpuError> {
+        let graph = self.target.graph;
+        let (width, b_period) = (graph.value(out).shape.width, graph.weight(weight).width);
+        let b_at = self.target.manifest.vector(graph, weight);
+        let params = ElementwiseParams { width, b_at, b_period, constant: 0.0, other: 0.0 };
+        let buffers = [("a", self.whole(x)?), ("b", Slot::Vectors), ("y", self.claim(out))];
+        let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(LANES));
+        Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
+    }
+
+    /// An operation on one value and constants.
+    fn each(&mut self, op: Fragment, x: Value, constants: [f32; 2], out: Value) -> Result<Plain, GpuError> {
+        self.elementwise(op, [x, x], constants, out)
     }
 
     /// A copy of a value that has a place among others.

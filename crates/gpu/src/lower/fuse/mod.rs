@@ -196,7 +196,9 @@ impl<'a> Fuser<'a> {
                 _ => self.plain(index, &[a, b]),
             },
             Op::ScaleBy { x, weight } => match self.sums.get(&self.source(x)).copied() {
-                Some(sum) if self.single(x) && sum.scale.is_none() => {
+                Some(sum)
+                    if self.single(x) && sum.scale.is_none() && self.graph.weight(weight).width == 1 =>
+                {
                     self.sums.remove(&self.source(x));
                     self.sums.insert(value, Sum { scale: Some(weight), ..sum });
                 }
