@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
-use rullama_gguf::{Model, ModelTensor};
+use rullama_gguf::{Model, ModelTensor, Shape};
 use rullama_graph::{Tensor, Weight};
 
 use crate::{
@@ -68,7 +68,8 @@ pub(crate) async fn read(
     linears: &[&str],
 ) -> Result<Clips, TowerError> {
     let packed = match model.tensor(PACKED_BOUNDS).filter(|_| blocks == names::VISION_BLOCKS) {
-        Some(tensor) => values(model, tensor).await?,
+        // The last four are those of the projection, which is never clamped.
+        Some(tensor) => values(model, tensor, 4 * (u64::from(count) * linears.len() as u64 + 1)).await?,
         None => Vec::new(),
     };
     let all = (0..count).flat_map(|block| linears.iter().map(move |linear| (block, *linear)));
@@ -95,7 +96,7 @@ async fn one(model: &Model, linear: &str, packed: Option<&[f32]>) -> Result<Clip
     }
     let mut bounds = [f32::NEG_INFINITY, f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY];
     let read = beside.into_iter().map(async |tensor: Option<ModelTensor<'_>>| match tensor {
-        Some(tensor) => values(model, tensor).await.map(|values| values.first().copied()),
+        Some(tensor) => values(model, tensor, 1).await.map(|values| values.first().copied()),
         None => Ok(None),
     });
     for (bound, found) in bounds.iter_mut().zip(try_join_all(read).await?) {
@@ -111,8 +112,13 @@ async fn one(model: &Model, linear: &str, packed: Option<&[f32]>) -> Result<Clip
     Ok(Clip::new(bounds))
 }
 
-/// All values of a tensor.
-pub(crate) async fn values(model: &Model, tensor: ModelTensor<'_>) -> Result<Vec<f32>, TowerError> {
+/// All values of a tensor, which are `count`.
+async fn values(model: &Model, tensor: ModelTensor<'_>, count: u64) -> Result<Vec<f32>, TowerError> {
+    if tensor.shape.values() != count {
+        let expected = Shape::new(&[count]).unwrap_or(tensor.shape);
+        let (name, found) = (tensor.name.to_owned(), tensor.shape);
+        return Err(GemmaError::WrongShape { name, found, expected }.into());
+    }
     let bytes = model.read(tensor.range()).await?;
     decoded(&tensor, &bytes)
 }

@@ -5,6 +5,7 @@ use rullama_graph::Graph;
 
 use crate::{
     GemmaError,
+    config::within,
     names::{AUDIO, BOUNDS, PACKED_BOUNDS, PLACES, VISION},
 };
 
@@ -87,11 +88,12 @@ impl Medium {
 
 /// Columns of the text model, which soft rows have: as its own file says, or as the projection does.
 pub(crate) fn text_width(model: &Model, projection: &str) -> Result<u32, GemmaError> {
-    if let Some(width) = model.metadata().optional_u32("gemma4.embedding_length")? {
-        return Ok(width);
+    let meta = model.metadata().section("gemma4");
+    if meta.contains("embedding_length") {
+        return within(&meta, "embedding_length", 1..=65_536, "1 to 65536 columns");
     }
     let tensor = model.tensor(projection);
-    let rows = tensor.map(|tensor| tensor.shape.rows());
-    rows.and_then(|rows| u32::try_from(rows).ok())
+    let rows = tensor.and_then(|tensor| u32::try_from(tensor.shape.rows()).ok());
+    rows.filter(|rows| (1..=65_536).contains(rows))
         .ok_or_else(|| GemmaError::MissingTensor { name: projection.to_owned() })
 }

@@ -206,6 +206,51 @@ fn bounds_that_no_number_lies_between_are_refused() {
     assert_eq!(error.code(), "model.invalid");
 }
 
+/// Numbers that no tower has are refused, or describe the tower all the same: nothing overflows or panics.
+#[test]
+fn awkward_numbers_are_refused() {
+    let towers = changed(
+        &file("models/demo.gguf"),
+        |_| {},
+        |name, dims, bytes| {
+            if name.starts_with("blk.") || name.contains("token_embd") {
+                return Vec::new();
+            }
+            same(name, dims, bytes)
+        },
+    );
+    let keys: Vec<String> = towers.header().entries().map(|(key, _)| key.to_owned()).collect();
+    let mut refused = 0;
+    for key in keys.iter().filter(|key| key.starts_with("gemma4.vision.") || key.starts_with("gemma4.audio."))
+    {
+        for value in [0, 3, 65_536, u32::MAX] {
+            let model = changed(&towers, |writer| writer.set(key, value).unwrap(), same);
+            for error in [see(&model).err(), hear(&model).err()].into_iter().flatten() {
+                let known = ["model.", "metadata."].iter().any(|kind| error.code().starts_with(kind));
+                assert!(known, "{key} = {value}: {error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 30, "only {refused} were refused");
+    for name in ["v.clamp_data", "a.blk.0.attn_q.input_min"] {
+        let long = changed(
+            &towers,
+            |_| {},
+            |tensor, dims, bytes| {
+                let mut all = same(tensor, dims, bytes);
+                all.retain(|(tensor, ..)| tensor != name);
+                if tensor == "mm.a.fc.bias" {
+                    all.push((name.to_owned(), vec![5], Format::F32, vec![0; 20]));
+                }
+                all
+            },
+        );
+        let error = [see(&long).err(), hear(&long).err()].into_iter().flatten().next().unwrap();
+        assert!(error.to_string().starts_with(&format!("tensor `{name}` has shape [5]")), "{error}");
+    }
+}
+
 /// Norms that are counted from zero are those that are counted from one.
 #[test]
 fn other_numbers_of_norms_are_known() {

@@ -96,7 +96,7 @@ impl AudioConfig {
         let text_width = text_width(model, names::AUDIO_PROJECTION)?;
         let blocks = within(&meta, "block_count", 0..=1024, "at most 1024 blocks")?;
         // What the projection takes: samples, or columns that the tower makes.
-        let projected = extent(model, names::AUDIO_PROJECTION, 0)?;
+        let projected = extent(model, names::AUDIO_PROJECTION, 0, 65_536)?;
         let eps = 1e-6;
         if blocks == 0 {
             return Ok(Self { text_width, eps, width: projected, tower: None });
@@ -112,12 +112,14 @@ impl AudioConfig {
         let names =
             if model.tensor(PROJECTOR_AUDIO.input).is_some() { PROJECTOR_AUDIO } else { SINGLE_FILE_AUDIO };
         let kernel = names::of_block(names::AUDIO_BLOCKS, 0, names::CONVOLUTION_KERNEL[0]);
+        // Few enough that all values of a convolution can be counted.
+        let channels = |name| extent(model, name, 3, 4096);
         let tower = AudioTower {
             blocks,
             heads,
             feed_forward_width,
-            kernel: extent(model, &kernel, 0)?,
-            channels: [extent(model, names::CONVOLUTIONS[0], 3)?, extent(model, names::CONVOLUTIONS[1], 3)?],
+            kernel: extent(model, &kernel, 0, 1024)?,
+            channels: [channels(names::CONVOLUTIONS[0])?, channels(names::CONVOLUTIONS[1])?],
             output: projected,
             names,
             clips: Clips::new(),
@@ -156,11 +158,11 @@ impl AudioConfig {
     }
 }
 
-/// One of the extents of a tensor.
-fn extent(model: &Model, name: &str, index: usize) -> Result<u32, GemmaError> {
+/// One of the extents of a tensor, which is at most `most`.
+fn extent(model: &Model, name: &str, index: usize, most: u32) -> Result<u32, GemmaError> {
     let tensor = model.tensor(name).ok_or_else(|| GemmaError::MissingTensor { name: name.to_owned() })?;
     let found = tensor.shape.dims().get(index).copied().unwrap_or(1);
-    u32::try_from(found).ok().filter(|found| (1..=65_536).contains(found)).ok_or_else(|| {
+    u32::try_from(found).ok().filter(|found| (1..=most).contains(found)).ok_or_else(|| {
         let expected = rullama_gguf::Shape::new(&[1]).unwrap_or(tensor.shape);
         GemmaError::WrongShape { name: name.to_owned(), found: tensor.shape, expected }
     })

@@ -60,7 +60,7 @@ impl VisionConfig {
     pub async fn inputs(&self, model: &Model, picture: Patches<'_>) -> Result<VisionInputs, TowerError> {
         let Patches { columns, rows, values } = picture;
         self.soft_rows(columns, rows)?;
-        let (width, count) = (self.patch_width() as usize, columns as usize * rows as usize);
+        let (width, count) = (self.patch_width() as usize, (columns as usize).saturating_mul(rows as usize));
         if values.len() != count.saturating_mul(width) {
             return Err(TowerError::PatchValues { found: values.len(), patches: count, width });
         }

@@ -198,6 +198,35 @@ pub(crate) fn prompts(model: &str) -> Vec<Prompt> {
     serde_json::from_slice::<Prompts>(&read(&format!("media/{model}.json"))).unwrap().prompts
 }
 
+/// A question about a picture or a recording, and what transformers answers.
+#[derive(Deserialize)]
+pub(crate) struct Question {
+    pub(crate) file: String,
+    /// Soft rows, which stand where the same id is repeated as often.
+    pub(crate) rows: usize,
+    pub(crate) ids: Vec<u32>,
+    pub(crate) greedy: Vec<u32>,
+}
+
+impl Question {
+    /// Where its soft rows stand.
+    pub(crate) fn span(&self) -> std::ops::Range<usize> {
+        let mut windows = self.ids.windows(self.rows);
+        let start = windows.position(|ids| ids.iter().all(|id| *id == ids[0])).unwrap();
+        start..start + self.rows
+    }
+}
+
+#[derive(Deserialize)]
+struct Questions {
+    media: Vec<Question>,
+}
+
+/// Questions to the demo model.
+pub(crate) fn questions() -> Vec<Question> {
+    serde_json::from_slice::<Questions>(&read("demo/demo.media.json")).unwrap().media
+}
+
 /// The largest difference of two values, of which there are as many.
 pub(crate) fn apart(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
