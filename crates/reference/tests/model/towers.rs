@@ -11,7 +11,9 @@ use rullama_reference::{
 
 use crate::{
     common::argmax,
-    media::{Encoding, Prompt, apart, demo, golden, joined, picture, prompts, samples, sound, split},
+    media::{
+        Encoding, Prompt, apart, demo, golden, joined, picture, prompts, questions, samples, sound, split,
+    },
 };
 
 /// Soft rows may differ by this much; their root mean square is about 1.
@@ -83,18 +85,38 @@ fn sound_without_a_tower() {
 }
 
 /// The demo model is one file, in the layout of Ollama and of our own converter; with its towers in a file of their own, in
-/// llama.cpp's layout, it sees the same bits.
+/// llama.cpp's layout, it sees the same bits. It reads pictures in order, and answers what transformers answers.
 #[test]
 fn pictures_of_the_demo_model_in_both_layouts() {
     let single = demo();
     let both = [single.clone(), split(&single)];
-    for name in ["demo-image-0", "demo-image-1", "demo-image-2", "demo-image-3"] {
-        let [found, beside] = both
-            .each_ref()
-            .map(|model| encode(model, &picture(model, &format!("demo/{name}.png"), Gelu::Tanh)).0);
-        check(name, found.values(), &golden("demo/demo.media")[&format!("{name}.rows")], ROWS);
-        assert!(found == beside, "{name}: two layouts give different bits");
+    let golden = golden("demo/demo.media");
+    let graph = text(&single, &Config::read(&single).unwrap(), Outputs::Last).unwrap();
+    let weights = Weights::new(single.clone(), 1 << 30);
+    // The largest picture takes as long as all others together.
+    let pictures = questions().into_iter().filter(|question| question.rows == 64);
+    let mut compared = 0;
+    for question in pictures {
+        let path = format!("demo/{}", question.file);
+        let [found, beside] =
+            both.each_ref().map(|model| encode(model, &picture(model, &path, Gelu::Tanh)).0);
+        let rows = format!("{}.rows", question.file.trim_end_matches(".png"));
+        check(&rows, found.values(), &golden[&rows], ROWS);
+        assert!(found == beside, "{path}: two layouts give different bits");
+
+        let mut rows: Vec<Row<'_>> = question.ids.iter().map(|&id| Row::Token(id)).collect();
+        question.span().enumerate().for_each(|(row, at)| rows[at] = Row::Soft(found.row(row)));
+        let (mut spans, mut caches) = (vec![question.span()], Caches::new(&graph, CacheFormat::F32));
+        for &expected in &question.greedy {
+            let step = Step::sequence(Sequence { rows, spans: std::mem::take(&mut spans) });
+            let logits = pollster::block_on(run(&graph, &weights, &mut caches, &step, &mut ())).unwrap();
+            let next = argmax(logits.values());
+            assert_eq!(next, expected, "{path}");
+            rows = vec![Row::Token(next)];
+        }
+        compared += 1;
     }
+    assert_eq!(compared, 4);
 }
 
 /// What the text model makes of a prompt with a medium.
