@@ -16,6 +16,7 @@ use crate::{
     parallel::each_row,
     product::{Inputs, Place, StoredRows, multiply, quantises},
     rope::Turns,
+    tower,
     weights::Ready,
 };
 
@@ -72,7 +73,12 @@ impl<'a> Run<'a> {
             Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } => {
                 results * u64::from(self.graph.weight(weight).width)
             }
-            Op::Attend { .. } => results * 2 * (self.before + self.step.rows.len()) as u64,
+            Op::Attend { .. } => {
+                let rows = self.counts.of(node.shape.rows).max(self.before + self.step.rows.len());
+                results * 2 * rows as u64
+            }
+            Op::Convolve { shape, .. } => results * 9 * u64::from(shape.channels),
+            Op::AttendRelative { shape, .. } => results * 3 * u64::from(shape.mask.window.unwrap_or(1)),
             _ => results,
         }
     }
@@ -138,9 +144,28 @@ impl<'a> Run<'a> {
             Op::Add { a, b } => pairwise(self.get(a), self.get(b), &mut out, |a, b| a + b),
             Op::Mul { a, b } => pairwise(self.get(a), self.get(b), &mut out, |a, b| a * b),
             Op::Scale { x, by } => each(self.get(x), &mut out, |x| x * by),
-            Op::ScaleBy { x, .. } => {
-                let by = vector.expect("the operation has a weight")[0];
-                each(self.get(x), &mut out, |x| x * by);
+            Op::ScaleBy { x, .. } => tower::by_column(self.get(x), given(vector), &mut out, |x, by| x * by),
+            Op::Bias { x, .. } => tower::by_column(self.get(x), given(vector), &mut out, |x, by| x + by),
+            Op::Clamp { x, low, high } => {
+                tower::each_finite(self.get(x), &mut out, |x| x.max(low).min(high));
+            }
+            Op::Activate { x, with } => tower::activate(self.get(x), with, &mut out),
+            Op::Convolve { x, shape, .. } => {
+                tower::convolve(kernels, self.get(x), given(vector), shape, &mut out);
+            }
+            Op::ConvolveColumns { x, rows, .. } => {
+                tower::convolve_columns(self.get(x), width, given(vector), rows as usize, &mut out);
+            }
+            Op::LayerNorm { x, eps, .. } => {
+                tower::layer_norm(self.get(x), width, given(vector), eps, &mut out);
+            }
+            Op::Rotate { x, turns, part } => {
+                let head = self.width(turns);
+                tower::rotate(self.get(x), width, self.get(turns), head, part as usize, &mut out);
+            }
+            Op::AttendRelative { q, k, v, distances, shape, cap } => {
+                let values = [q, k, v, distances].map(|value| self.get(value));
+                tower::attend_relative(kernels, values, shape, cap, &mut out);
             }
             Op::GeluMul { gate, up } => {
                 let (gate, up) = (self.get(gate), self.get(up));
@@ -317,6 +342,11 @@ impl<'a> Run<'a> {
         let step = if own { &without_spans } else { self.step };
         self.positions(rows).map(|position| step.seen(mask, position - start, before, count)).collect()
     }
+}
+
+/// The vector of an operation that has one.
+fn given(vector: Option<&[f32]>) -> &[f32] {
+    vector.expect("the operation has a weight")
 }
 
 /// Values that are computed together, whatever rows they belong to.

@@ -50,6 +50,7 @@ mod step;
 mod team;
 #[cfg(all(target_family = "wasm", target_feature = "atomics"))]
 pub mod threads;
+mod tower;
 mod unpack;
 mod weights;
 

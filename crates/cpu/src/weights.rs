@@ -250,8 +250,10 @@ impl Weights {
         places.into_iter().try_for_each(|(row, out)| scaled(tensor.format, &read[&u64::from(row)], out))
     }
 
+    /// The tensor of a weight, in rows of the weight's width.
     fn tensor(&self, info: &WeightInfo) -> Result<ModelTensor<'_>, CpuError> {
         let found = self.model.tensor(&info.tensor);
+        let found = found.and_then(|tensor| tensor.as_rows_of(info.width.into()));
         found.ok_or_else(|| CpuError::MissingTensor { tensor: info.tensor.clone() })
     }
 }

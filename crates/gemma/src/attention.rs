@@ -37,6 +37,7 @@ impl Attention {
         tensors: &LayerLoader<'_>,
     ) -> Result<Self, GemmaError> {
         let (width, eps) = (config.width, config.eps);
+        let ahead = config.ahead();
         let config = &config.layers[layer as usize];
         let &LayerConfig { heads, kv_heads, head_width, window, .. } = config;
         let kv = match config.kv {
@@ -48,7 +49,8 @@ impl Attention {
                 cache: tensors.loader.builder.cache(CacheInfo { layer, kv_heads, head_width, window }),
             },
         };
-        let mask = window.map_or(Mask::GLOBAL, Mask::sliding);
+        // Global layers read pictures in order, in every member.
+        let mask = window.map_or(Mask::GLOBAL, |window| Mask { window: Some(window), ahead });
         Ok(Self {
             q: tensors.matrix(names::Q, width, heads * head_width)?,
             q_norm: tensors.vector(names::Q_NORM, head_width)?,

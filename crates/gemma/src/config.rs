@@ -1,6 +1,7 @@
 //! A model's description in numbers, read once into types that cannot be wrong.
 
 use rullama_gguf::{Metadata, Model};
+use rullama_graph::Ahead;
 
 use crate::{GemmaError, names};
 
@@ -91,6 +92,12 @@ impl Config {
             experts: ExpertConfig::read(&meta)?,
             layers: layers(&meta, layer_count)?,
         })
+    }
+
+    /// What sliding layers see of the picture that a row belongs to. No file says it: members with per-layer embeddings read
+    /// pictures in order, as they read text and all read sound; the others see a picture as a whole.
+    pub fn ahead(&self) -> Ahead {
+        if self.per_layer_width.is_some() { Ahead::Nothing } else { Ahead::Span }
     }
 
     /// The last layer that has keys and values of its own.
@@ -260,7 +267,7 @@ fn vocabulary(model: &Model, metadata: Metadata<'_>) -> Result<u32, GemmaError> 
     })
 }
 
-fn within(
+pub(crate) fn within(
     meta: &Metadata<'_>,
     key: &'static str,
     range: std::ops::RangeInclusive<u32>,
@@ -274,7 +281,7 @@ fn within(
     }
 }
 
-fn positive(meta: &Metadata<'_>, key: &'static str) -> Result<f32, GemmaError> {
+pub(crate) fn positive(meta: &Metadata<'_>, key: &'static str) -> Result<f32, GemmaError> {
     let found = meta.f32(key)?;
     if found.is_finite() && found > 0.0 {
         Ok(found)

@@ -1,6 +1,6 @@
 //! What can be wrong with a model.
 
-use rullama_gguf::{MetadataError, Shape};
+use rullama_gguf::{FormatError, MetadataError, Shape, SourceError};
 
 /// Why a file is not a Gemma 4 model that can run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -90,6 +90,24 @@ pub enum GemmaError {
         name: String,
     },
 
+    /// A projector of another family of models.
+    #[error("the projector is of type `{found}`, and rullama runs those of Gemma 4 only")]
+    Projector {
+        /// The type in the file.
+        found: String,
+    },
+
+    /// Bounds of a linear layer that no number lies between.
+    #[error("the bounds of `{linear}` are {low} and {high}, but a lower and an upper bound are needed")]
+    Bounds {
+        /// The layer.
+        linear: String,
+        /// The lower bound.
+        low: f32,
+        /// The upper bound.
+        high: f32,
+    },
+
     /// A tensor of another shape than the metadata asks for.
     #[error("tensor `{name}` has shape {found} (expected {expected})")]
     WrongShape {
@@ -106,12 +124,72 @@ impl GemmaError {
     /// A short string for this kind of failure that stays the same between versions.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Architecture { .. } | Self::NoWeights => "model.unsupported",
+            Self::Architecture { .. } | Self::NoWeights | Self::Projector { .. } => "model.unsupported",
             Self::Metadata(error) => error.code(),
             Self::MissingTensor { .. } => "model.missing_tensor",
             Self::UnexpectedTensor { .. } => "model.unexpected_tensor",
             Self::WrongShape { .. } => "model.wrong_shape",
             _ => "model.invalid",
+        }
+    }
+}
+
+/// Why a tower could not be described, or given its inputs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TowerError {
+    /// What the file says is wrong.
+    #[error(transparent)]
+    Model(#[from] GemmaError),
+
+    /// Values that the host computes with could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+
+    /// These values could not be decoded.
+    #[error("tensor `{tensor}` can't be decoded")]
+    Format {
+        /// The tensor.
+        tensor: String,
+        /// What is wrong.
+        source: FormatError,
+    },
+
+    /// A picture that does not consist of whole soft rows, or with a longer side than the model knows places for.
+    #[error(
+        "a picture of {columns} × {rows} patches can't be encoded (both must be multiples of {multiple}, up to {most})"
+    )]
+    Patches {
+        /// Its patches along a row.
+        columns: u32,
+        /// Its rows of patches.
+        rows: u32,
+        /// What both must be a multiple of.
+        multiple: u32,
+        /// The most that a side may have.
+        most: u32,
+    },
+
+    /// A picture with more or fewer values than its patches have.
+    #[error("a picture has {found} values (expected {width} for each of {patches} patches)")]
+    PatchValues {
+        /// Its values.
+        found: usize,
+        /// Its patches.
+        patches: usize,
+        /// Values of each.
+        width: usize,
+    },
+}
+
+impl TowerError {
+    /// A short string for this kind of failure that stays the same between versions.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Model(error) => error.code(),
+            Self::Source(error) => error.code(),
+            Self::Format { source, .. } => source.code(),
+            Self::Patches { .. } | Self::PatchValues { .. } => "input.picture",
         }
     }
 }

@@ -21,10 +21,14 @@
 //! | 12B, 31B | global layers use their keys as values, and have fewer key heads |
 //! | 26B-A4B | the same, and experts beside the dense feed-forward |
 //!
+//! What makes soft rows of pictures and of sound is described by [`vision`] and [`audio`], as graphs of their own.
+//!
 //! Nothing of this is hard-coded: what a model has follows from its metadata and tensors.
 
 mod attention;
+mod audio;
 mod checks;
+mod clip;
 mod config;
 mod error;
 mod experts;
@@ -36,10 +40,13 @@ mod media;
 mod names;
 mod per_layer_embedding;
 mod text;
+mod vision;
 
+pub use audio::{AudioConfig, AudioInputs, AudioTower, audio};
 pub use checks::{Warning, warnings};
 pub use config::{Config, ExpertConfig, KvSource, LayerConfig, per_layer_width};
-pub use error::GemmaError;
+pub use error::{GemmaError, TowerError};
 pub use keys::{AudioKeys, VisionKeys};
 pub use media::Medium;
 pub use text::{Outputs, text};
+pub use vision::{Gelu, Patches, VisionConfig, VisionInputs, VisionTower, vision};

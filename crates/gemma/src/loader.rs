@@ -26,17 +26,50 @@ impl<'a> Loader<'a> {
         self.declare(self.tensor(name)?, &[width, rows])
     }
 
+    /// All values of a tensor of these extents, as one vector.
+    pub(crate) fn flat(&self, name: &str, dims: &[u32]) -> Result<Weight, GemmaError> {
+        self.reshaped(self.tensor(name)?, dims, dims.iter().product(), 1)
+    }
+
+    /// The values of a tensor of these extents as `rows` rows of `width` values.
+    pub(crate) fn flat_matrix(
+        &self,
+        name: &str,
+        dims: &[u32],
+        width: u32,
+        rows: u32,
+    ) -> Result<Weight, GemmaError> {
+        self.reshaped(self.tensor(name)?, dims, width, rows)
+    }
+
     /// The tensors of one layer.
     pub(crate) fn layer(&self, layer: u32) -> LayerLoader<'a> {
-        LayerLoader { loader: *self, layer }
+        self.block(names::LAYERS, layer)
+    }
+
+    /// The tensors of one block, whose names begin with `blocks` and its number.
+    pub(crate) fn block(&self, blocks: &'static str, block: u32) -> LayerLoader<'a> {
+        LayerLoader { loader: *self, blocks, layer: block }
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
         self.model.tensor(name).is_some()
     }
 
-    fn tensor(&self, name: &str) -> Result<ModelTensor<'a>, GemmaError> {
+    pub(crate) fn tensor(&self, name: &str) -> Result<ModelTensor<'a>, GemmaError> {
         self.model.tensor(name).ok_or_else(|| GemmaError::MissingTensor { name: name.to_owned() })
+    }
+
+    fn reshaped(
+        &self,
+        tensor: ModelTensor<'_>,
+        dims: &[u32],
+        width: u32,
+        rows: u32,
+    ) -> Result<Weight, GemmaError> {
+        check_shape(&tensor, dims)?;
+        let info = WeightInfo::matrix(tensor.name, width, rows).bytes(tensor.bytes);
+        Ok(self.builder.weight(info.scaled(self.scale_of(&tensor))))
     }
 
     /// Checks a tensor against the extents it must have: width, rows, experts.
@@ -74,6 +107,7 @@ fn check_shape(tensor: &ModelTensor<'_>, dims: &[u32]) -> Result<(), GemmaError>
 #[derive(Clone, Copy)]
 pub(crate) struct LayerLoader<'a> {
     pub(crate) loader: Loader<'a>,
+    blocks: &'static str,
     layer: u32,
 }
 
@@ -84,6 +118,16 @@ impl<'a> LayerLoader<'a> {
 
     pub(crate) fn matrix(&self, name: LayerName, width: u32, rows: u32) -> Result<Weight, GemmaError> {
         self.loader.declare(self.tensor(name)?, &[width, rows])
+    }
+
+    /// All values of a tensor of these extents, as one vector.
+    pub(crate) fn flat(&self, name: LayerName, dims: &[u32]) -> Result<Weight, GemmaError> {
+        self.loader.reshaped(self.tensor(name)?, dims, dims.iter().product(), 1)
+    }
+
+    /// The full name of one of its tensors, or of what several are named after.
+    pub(crate) fn full_name(&self, name: &str) -> String {
+        names::of_block(self.blocks, self.layer, name)
     }
 
     /// One matrix for each of `count` experts.
@@ -138,11 +182,10 @@ impl<'a> LayerLoader<'a> {
     }
 
     fn find(&self, name: LayerName) -> Option<ModelTensor<'a>> {
-        name.iter().find_map(|name| self.loader.model.tensor(&names::of_layer(self.layer, name)))
+        name.iter().find_map(|name| self.loader.model.tensor(&self.full_name(name)))
     }
 
     fn tensor(&self, name: LayerName) -> Result<ModelTensor<'a>, GemmaError> {
-        self.find(name)
-            .ok_or_else(|| GemmaError::MissingTensor { name: names::of_layer(self.layer, name[0]) })
+        self.find(name).ok_or_else(|| GemmaError::MissingTensor { name: self.full_name(name[0]) })
     }
 }

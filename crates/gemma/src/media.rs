@@ -1,8 +1,16 @@
-//! What a file takes besides text.
+//! What a file takes besides text, and where it says so.
 
-use rullama_gguf::Model;
+use rullama_gguf::{Metadata, Model};
+use rullama_graph::Graph;
 
-use crate::names::{AUDIO, VISION};
+use crate::{
+    GemmaError,
+    config::within,
+    names::{AUDIO, BOUNDS, PACKED_BOUNDS, PLACES, VISION},
+};
+
+/// The architecture of a projector file.
+const PROJECTOR: &str = "clip";
 
 /// What a model takes besides text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,13 +24,8 @@ pub enum Medium {
 impl Medium {
     /// Those for which a file has weights.
     pub fn of(model: &Model) -> Vec<Self> {
-        let has = |beginnings: [&str; 2]| {
-            model
-                .tensors()
-                .any(|tensor| beginnings.iter().any(|beginning| tensor.name.starts_with(beginning)))
-        };
-        let known = [(Self::Vision, VISION), (Self::Audio, AUDIO)];
-        known.into_iter().filter(|&(_, beginnings)| has(beginnings)).map(|(medium, _)| medium).collect()
+        let has = |medium: &Self| model.tensors().any(|tensor| medium.has(tensor.name));
+        [Self::Vision, Self::Audio].into_iter().filter(has).collect()
     }
 
     /// Its name.
@@ -32,4 +35,65 @@ impl Medium {
             Self::Audio => "audio",
         }
     }
+
+    /// Whether a tensor of this name is for this medium.
+    fn has(self, name: &str) -> bool {
+        let beginnings = match self {
+            Self::Vision => VISION,
+            Self::Audio => AUDIO,
+        };
+        beginnings.iter().any(|beginning| name.starts_with(beginning))
+    }
+
+    /// The metadata of this medium: of a projector file, if there is one, and of the model itself otherwise.
+    pub(crate) fn metadata(self, model: &Model) -> Result<Metadata<'_>, GemmaError> {
+        let (beside, inside, types) = match self {
+            Self::Vision => ("clip.vision", "gemma4.vision", ["gemma4v", "gemma4uv"]),
+            Self::Audio => ("clip.audio", "gemma4.audio", ["gemma4a", "gemma4ua"]),
+        };
+        for header in model.headers() {
+            let metadata = header.metadata();
+            let section = metadata.section(beside);
+            if metadata.optional_str("general.architecture")? != Some(PROJECTOR)
+                || !section.contains("block_count")
+            {
+                continue;
+            }
+            // Some files have one type for all media.
+            let either = metadata.optional_str("clip.projector_type")?;
+            return match section.optional_str("projector_type")?.or(either) {
+                Some(found) if !types.contains(&found) => {
+                    Err(GemmaError::Projector { found: found.to_owned() })
+                }
+                _ => Ok(section),
+            };
+        }
+        Ok(model.metadata().section(inside))
+    }
+
+    /// Refuses files with a tensor of this medium that its graph does not read.
+    pub(crate) fn nothing_left(self, model: &Model, graph: &Graph) -> Result<(), GemmaError> {
+        // What the host reads.
+        let is_read = |name: &str| {
+            name == PLACES || name == PACKED_BOUNDS || BOUNDS.iter().any(|bound| name.ends_with(bound))
+        };
+        let is_used = |name: &str| graph.weights().iter().any(|weight| weight.tensor == name);
+        let mut own = model.tensors().filter(|tensor| self.has(tensor.name));
+        match own.find(|tensor| !is_read(tensor.name) && !is_used(tensor.name)) {
+            Some(tensor) => Err(GemmaError::UnexpectedTensor { name: tensor.name.to_owned() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Columns of the text model, which soft rows have: as its own file says, or as the projection does.
+pub(crate) fn text_width(model: &Model, projection: &str) -> Result<u32, GemmaError> {
+    let meta = model.metadata().section("gemma4");
+    if meta.contains("embedding_length") {
+        return within(&meta, "embedding_length", 1..=65_536, "1 to 65536 columns");
+    }
+    let tensor = model.tensor(projection);
+    let rows = tensor.and_then(|tensor| u32::try_from(tensor.shape.rows()).ok());
+    rows.filter(|rows| (1..=65_536).contains(rows))
+        .ok_or_else(|| GemmaError::MissingTensor { name: projection.to_owned() })
 }

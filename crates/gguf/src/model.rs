@@ -45,6 +45,18 @@ impl ModelTensor<'_> {
         self.start + rows.start * row_bytes..self.start + rows.end * row_bytes
     }
 
+    /// The same values as rows of `width`, as they lie: a kernel of a convolution as a matrix. `None` if no number of such
+    /// rows holds them, or if a row would end within a row of the file.
+    pub fn as_rows_of(self, width: u64) -> Option<Self> {
+        let (row, values) = (self.shape.row_len(), self.shape.values());
+        if width == row {
+            return Some(self);
+        }
+        let fits = row > 0 && width > 0 && width.is_multiple_of(row) && values.is_multiple_of(width);
+        let shape = fits.then(|| Shape::new(&[width, values / width]))??;
+        Some(Self { shape, ..self })
+    }
+
     /// Bytes of one row.
     pub fn row_bytes(&self) -> u64 {
         self.format.row_bytes(self.shape.row_len()).expect("checked when the header was read")

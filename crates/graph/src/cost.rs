@@ -89,17 +89,29 @@ impl Graph {
                 let per_row = shape.mask.window.map_or(rows, |window| rows.min(u64::from(window)));
                 cost.flops = 4 * output * per_row;
             }
+            Op::AttendRelative { shape, .. } => {
+                let per_row = shape.mask.window.map_or(rows, |window| rows.min(u64::from(window)));
+                cost.flops = 6 * output * per_row;
+            }
+            Op::Convolve { shape, .. } => cost.flops = 18 * output * u64::from(shape.channels),
+            Op::ConvolveColumns { rows, .. } => cost.flops = 2 * output * u64::from(rows),
             // What is given is there already.
             Op::Input { .. } => (cost.written_bytes, cost.flops) = (0, 0),
             Op::MeanRows { .. } => cost.flops = inputs,
             Op::StoreKv { .. } => cost.written_bytes = 4 * inputs,
             Op::LastRow { .. } => cost.read_bytes = 4 * output,
-            Op::RmsNorm { .. } | Op::Rope { .. } => cost.flops = 3 * output,
-            Op::GeluMul { .. } | Op::SoftCap { .. } => cost.flops = 10 * output,
+            Op::RmsNorm { .. } | Op::Rope { .. } | Op::Rotate { .. } => cost.flops = 3 * output,
+            Op::LayerNorm { .. } => cost.flops = 5 * output,
+            Op::GeluMul { .. } | Op::SoftCap { .. } | Op::Activate { .. } => cost.flops = 10 * output,
             Op::Combine { .. } => cost.flops = 2 * inputs,
             Op::Route { .. } => cost.flops = 4 * inputs,
             Op::Columns { .. } => cost.read_bytes = 4 * output,
-            Op::Add { .. } | Op::Mul { .. } | Op::Scale { .. } | Op::ScaleBy { .. } => {}
+            Op::Add { .. }
+            | Op::Mul { .. }
+            | Op::Scale { .. }
+            | Op::ScaleBy { .. }
+            | Op::Bias { .. }
+            | Op::Clamp { .. } => {}
         }
         cost
     }

@@ -40,8 +40,20 @@ impl Graph {
                     SoftRows::Token(id) => write!(f, " soft token {id}"),
                 }
             }
-            Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } | Op::ScaleBy { weight, .. } => {
-                write!(f, " {}", self.weight_text(weight))
+            Op::Linear { weight, .. }
+            | Op::ExpertLinear { weight, .. }
+            | Op::ScaleBy { weight, .. }
+            | Op::Bias { weight, .. } => write!(f, " {}", self.weight_text(weight)),
+            Op::LayerNorm { weight, group, .. } => write!(f, " {} group {group}", self.weight_text(weight)),
+            Op::Rotate { part, .. } => write!(f, " part {part}"),
+            Op::Clamp { low, high, .. } => write!(f, " {low}..{high}"),
+            Op::Activate { with, .. } => write!(f, " {}", with.name()),
+            Op::Convolve { weight, shape, .. } => {
+                let (bands, channels) = (shape.bands, shape.channels);
+                write!(f, " {} {bands}×{channels} to {}", self.weight_text(weight), shape.outputs)
+            }
+            Op::ConvolveColumns { weight, rows, .. } => {
+                write!(f, " {} rows {rows}", self.weight_text(weight))
             }
             Op::RmsNorm { weight, group, .. } => {
                 match weight {
@@ -64,6 +76,9 @@ impl Graph {
                 }
                 let (heads, kv, width) = (shape.heads, shape.kv_heads, shape.head_width);
                 write!(f, " heads {heads}/{kv}×{width} {}", shape.mask)
+            }
+            Op::AttendRelative { shape, cap, .. } => {
+                write!(f, " heads {}×{} {} cap {cap}", shape.heads, shape.head_width, shape.mask)
             }
             Op::MeanRows { group, .. } => write!(f, " group {group}"),
             Op::Scale { by, .. } => write!(f, " by {by}"),

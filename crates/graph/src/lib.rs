@@ -42,7 +42,7 @@ pub use cache_format::{CacheFormat, UnknownCacheFormat};
 pub use cost::{Cost, StepExtent};
 pub use graph::{Builder, Graph, Node};
 pub use mask::{Ahead, AttendShape, Mask};
-pub use op::{Attended, Op, Rope, SoftRows};
+pub use op::{Activation, Attended, Convolution, Op, Rope, SoftRows};
 pub use shape::{Domain, DomainInfo, DomainRows, RowCounts, Rows, Shape};
 pub use tensor::Tensor;
 pub use weight::{AdapterPoint, Cache, CacheInfo, Input, InputInfo, Value, Weight, WeightInfo};

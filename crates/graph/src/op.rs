@@ -47,6 +47,32 @@ pub enum Attended {
     },
 }
 
+/// A function of one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// `max(x, 0)`.
+    Relu,
+    /// `1 / (1 + e^(−x))`.
+    Sigmoid,
+    /// `x · sigmoid(x)`.
+    Silu,
+    /// `x · sigmoid(1.702 · x)`: a coarse form of gelu.
+    QuickGelu,
+}
+
+/// A convolution of three by three over time, which rows count, and over bands, which columns count: band by band, the
+/// channels of a band side by side. It moves by two along both and takes what is beyond the edges to be zero, so that it
+/// halves the rows and the bands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Convolution {
+    /// Bands of the input.
+    pub bands: u32,
+    /// Channels of the input's bands.
+    pub channels: u32,
+    /// Channels of the result's bands.
+    pub outputs: u32,
+}
+
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Op {
@@ -84,6 +110,27 @@ pub enum Op {
         /// Keeps the root away from zero.
         eps: f32,
     },
+    /// `(x − mean(x)) / sqrt(variance(x) + eps) · weight` over groups of columns as long as the weight.
+    LayerNorm {
+        /// The input.
+        x: Value,
+        /// One factor for each column of a group.
+        weight: Weight,
+        /// Columns of a group.
+        group: u32,
+        /// Keeps the root away from zero.
+        eps: f32,
+    },
+    /// Turns pairs of columns of each head by angles that are given: columns `j` and `j + part / 2` of each part of a head
+    /// by the cosine in column `j` of the same part of `turns`, and the sine in its column `j + part / 2`.
+    Rotate {
+        /// The input.
+        x: Value,
+        /// Cosines and sines for the columns of one head, a row for each of `x`.
+        turns: Value,
+        /// Columns of a part of a head: a head has one for each axis along which rows are placed.
+        part: u32,
+    },
     /// Turns each head by its row's position.
     Rope {
         /// The input.
@@ -110,6 +157,22 @@ pub enum Op {
         /// Heads and mask.
         shape: AttendShape,
     },
+    /// Softmax attention of each head to rows of the same step, with scores of `cap · tanh((q · k + q · d) / cap)`, where `d` is
+    /// row `i` of `distances` for a key `i` rows back. Keys farther back than there are such rows have no `d`.
+    AttendRelative {
+        /// Queries.
+        q: Value,
+        /// Keys.
+        k: Value,
+        /// Values.
+        v: Value,
+        /// What is added to the key of each distance, nearest first.
+        distances: Value,
+        /// Heads and mask. Nothing ahead is seen.
+        shape: AttendShape,
+        /// The bound of scores.
+        cap: f32,
+    },
     /// `a + b`.
     Add {
         /// One side.
@@ -131,12 +194,54 @@ pub enum Op {
         /// The constant.
         by: f32,
     },
-    /// `x` times a weight of one value.
+    /// Groups of columns as long as a weight, times the weight: each column has a factor, or all have one.
     ScaleBy {
         /// The input.
         x: Value,
-        /// The factor.
+        /// The factors.
         weight: Weight,
+    },
+    /// Groups of columns as long as a weight, plus the weight.
+    Bias {
+        /// The input.
+        x: Value,
+        /// What is added.
+        weight: Weight,
+    },
+    /// `min(max(x, low), high)`.
+    Clamp {
+        /// The input.
+        x: Value,
+        /// The lower bound.
+        low: f32,
+        /// The upper bound.
+        high: f32,
+    },
+    /// A function of each value.
+    Activate {
+        /// The input.
+        x: Value,
+        /// The function.
+        with: Activation,
+    },
+    /// A convolution over time and bands, which produces half of the rows and half of the bands: rows of one domain become rows of another.
+    Convolve {
+        /// The input.
+        x: Value,
+        /// `outputs × channels × 3 × 3` values, those of bands fastest varying, then those of time.
+        weight: Weight,
+        /// Its extents.
+        shape: Convolution,
+    },
+    /// A convolution of each column over the rows up to this one, of which the last weights the row itself: rows before the
+    /// first are zero.
+    ConvolveColumns {
+        /// The input.
+        x: Value,
+        /// As many values for each column as rows are seen.
+        weight: Weight,
+        /// How many.
+        rows: u32,
     },
     /// `gelu(gate) · up`, with the tanh form of gelu.
     GeluMul {
@@ -204,6 +309,40 @@ pub enum Op {
     },
 }
 
+impl Activation {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Relu => "relu",
+            Self::Sigmoid => "sigmoid",
+            Self::Silu => "silu",
+            Self::QuickGelu => "quick_gelu",
+        }
+    }
+}
+
+impl Convolution {
+    /// Bands of the result.
+    pub fn bands_left(self) -> u32 {
+        self.bands.div_ceil(2)
+    }
+
+    /// Columns of the input.
+    pub fn width(self) -> u32 {
+        self.bands * self.channels
+    }
+
+    /// Columns of the result.
+    pub fn output_width(self) -> u32 {
+        self.bands_left() * self.outputs
+    }
+
+    /// Values of the weight.
+    pub fn weights(self) -> u32 {
+        9 * self.channels * self.outputs
+    }
+}
+
 impl Rope {
     /// Turns every column of heads of `head_width`.
     pub fn new(head_width: u32, base: f32) -> Self {
@@ -219,13 +358,21 @@ impl Op {
             Self::Embed { .. } => "embed",
             Self::Linear { .. } => "linear",
             Self::RmsNorm { .. } => "rms_norm",
+            Self::LayerNorm { .. } => "layer_norm",
+            Self::Rotate { .. } => "rotate",
             Self::Rope { .. } => "rope",
             Self::StoreKv { .. } => "store_kv",
             Self::Attend { .. } => "attend",
+            Self::AttendRelative { .. } => "attend_relative",
             Self::Add { .. } => "add",
             Self::Mul { .. } => "mul",
             Self::Scale { .. } => "scale",
             Self::ScaleBy { .. } => "scale_by",
+            Self::Bias { .. } => "bias",
+            Self::Clamp { .. } => "clamp",
+            Self::Activate { .. } => "activate",
+            Self::Convolve { .. } => "convolve",
+            Self::ConvolveColumns { .. } => "convolve_columns",
             Self::GeluMul { .. } => "gelu_mul",
             Self::Columns { .. } => "columns",
             Self::LastRow { .. } => "last_row",
@@ -239,28 +386,36 @@ impl Op {
 
     /// The values it reads.
     pub fn inputs(&self) -> impl Iterator<Item = Value> + use<> {
-        let [a, b, c] = match *self {
-            Self::Input { .. } | Self::Embed { .. } => [None; 3],
+        let [a, b, c, d] = match *self {
+            Self::AttendRelative { q, k, v, distances, .. } => [Some(q), Some(k), Some(v), Some(distances)],
+            Self::Input { .. } | Self::Embed { .. } => [None; 4],
             Self::Linear { x, .. }
             | Self::RmsNorm { x, .. }
+            | Self::LayerNorm { x, .. }
             | Self::Rope { x, .. }
             | Self::Scale { x, .. }
             | Self::ScaleBy { x, .. }
+            | Self::Bias { x, .. }
+            | Self::Clamp { x, .. }
+            | Self::Activate { x, .. }
+            | Self::Convolve { x, .. }
+            | Self::ConvolveColumns { x, .. }
             | Self::Columns { x, .. }
             | Self::LastRow { x }
             | Self::MeanRows { x, .. }
-            | Self::SoftCap { x, .. } => [Some(x), None, None],
-            Self::Attend { q, to: Attended::Rows { k, v }, .. } => [Some(q), Some(k), Some(v)],
-            Self::Attend { q, to: Attended::Cache { stored, .. }, .. } => [Some(q), Some(stored), None],
-            Self::Route { logits, .. } => [Some(logits), None, None],
-            Self::StoreKv { k, v, .. } => [Some(k), Some(v), None],
-            Self::Add { a, b } | Self::Mul { a, b } => [Some(a), Some(b), None],
-            Self::GeluMul { gate, up } => [Some(gate), Some(up), None],
+            | Self::SoftCap { x, .. } => [Some(x), None, None, None],
+            Self::Attend { q, to: Attended::Rows { k, v }, .. } => [Some(q), Some(k), Some(v), None],
+            Self::Attend { q, to: Attended::Cache { stored, .. }, .. } => [Some(q), Some(stored), None, None],
+            Self::Route { logits, .. } => [Some(logits), None, None, None],
+            Self::StoreKv { k, v, .. } => [Some(k), Some(v), None, None],
+            Self::Rotate { x, turns, .. } => [Some(x), Some(turns), None, None],
+            Self::Add { a, b } | Self::Mul { a, b } => [Some(a), Some(b), None, None],
+            Self::GeluMul { gate, up } => [Some(gate), Some(up), None, None],
             Self::ExpertLinear { x, routing, .. } | Self::Combine { x, routing, .. } => {
-                [Some(x), Some(routing), None]
+                [Some(x), Some(routing), None, None]
             }
         };
-        [a, b, c].into_iter().flatten()
+        [a, b, c, d].into_iter().flatten()
     }
 
     /// The weight it reads.
@@ -269,6 +424,10 @@ impl Op {
             Self::Embed { table, .. } => Some(table),
             Self::Linear { weight, .. }
             | Self::ScaleBy { weight, .. }
+            | Self::Bias { weight, .. }
+            | Self::LayerNorm { weight, .. }
+            | Self::Convolve { weight, .. }
+            | Self::ConvolveColumns { weight, .. }
             | Self::ExpertLinear { weight, .. } => Some(weight),
             Self::RmsNorm { weight, .. } | Self::Combine { scale: weight, .. } => weight,
             Self::Rope { rope, .. } => rope.factors,

@@ -4,7 +4,8 @@
 use std::ops::{Add, Mul};
 
 use crate::{
-    AttendShape, Attended, Builder, Cache, DomainInfo, DomainRows, Op, Rope, Rows, Shape, Value, Weight,
+    Activation, Ahead, AttendShape, Attended, Builder, Cache, Convolution, Domain, DomainInfo, DomainRows,
+    Op, Rope, Rows, Shape, Value, Weight,
 };
 
 /// A value of a graph under construction.
@@ -64,6 +65,24 @@ impl<'g> Tensor<'g> {
         self.then(Op::RmsNorm { x: self.value, weight, group, eps }, self.width())
     }
 
+    /// Norm by mean and variance over groups as long as the weight.
+    #[track_caller]
+    pub fn layer_norm(self, weight: Weight, eps: f32) -> Self {
+        let group = self.group_of(weight);
+        self.then(Op::LayerNorm { x: self.value, weight, group, eps }, self.width())
+    }
+
+    /// Turns pairs of columns of each head, which is as wide as `turns`, by the cosines and sines in there: those of each
+    /// part of a head among themselves.
+    #[track_caller]
+    pub fn rotate(self, turns: Self, part: u32) -> Self {
+        let head = turns.width();
+        assert!(self.width().is_multiple_of(head), "{} columns in heads of {head}", self.width());
+        assert!(part.is_multiple_of(2) && head.is_multiple_of(part), "a head of {head} in parts of {part}");
+        self.same_rows(turns);
+        self.then(Op::Rotate { x: self.value, turns: turns.value, part }, self.width())
+    }
+
     /// Turns each head by its row's position.
     #[track_caller]
     pub fn rope(self, rope: Rope) -> Self {
@@ -111,6 +130,21 @@ impl<'g> Tensor<'g> {
         self.attended(Attended::Rows { k: k.value, v: v.value }, shape)
     }
 
+    /// Attends with these queries to rows that the same step computes, with soft-capped scores and with `distances`, which
+    /// has a row for each distance between a query and a key, added to the keys.
+    #[track_caller]
+    pub fn attend_relative(self, k: Self, v: Self, distances: Self, shape: AttendShape, cap: f32) -> Self {
+        let width = shape.kv_heads * shape.head_width;
+        assert_eq!((k.width(), v.width()), (width, width), "keys and values must fill their heads");
+        assert_eq!(self.width(), shape.heads * shape.head_width, "queries must fill the heads");
+        assert_eq!((distances.width(), shape.heads), (width, shape.kv_heads), "each head has its own keys");
+        assert_eq!(shape.mask.ahead, Ahead::Nothing, "distances are those to earlier rows");
+        k.same_rows(v);
+        self.same_rows(k);
+        let (q, k, v, distances) = (self.value, k.value, v.value, distances.value);
+        self.then(Op::AttendRelative { q, k, v, distances, shape, cap }, self.width())
+    }
+
     #[track_caller]
     fn attended(self, to: Attended, shape: AttendShape) -> Self {
         assert_eq!(self.width(), shape.heads * shape.head_width, "queries must fill the heads");
@@ -123,12 +157,68 @@ impl<'g> Tensor<'g> {
         self.then(Op::Scale { x: self.value, by }, self.width())
     }
 
-    /// Times a weight of one value.
+    /// Groups of columns as long as the weight, times the weight.
     #[track_caller]
     pub fn scale_by(self, weight: Weight) -> Self {
-        let info = self.builder.weight_info(weight);
-        assert_eq!((info.width, info.rows), (1, 1), "`{}` is not one value", info.tensor);
+        self.group_of(weight);
         self.then(Op::ScaleBy { x: self.value, weight }, self.width())
+    }
+
+    /// Groups of columns as long as the weight, plus the weight.
+    #[track_caller]
+    pub fn bias(self, weight: Weight) -> Self {
+        self.group_of(weight);
+        self.then(Op::Bias { x: self.value, weight }, self.width())
+    }
+
+    /// No less than `low` and no more than `high`.
+    pub fn clamp(self, low: f32, high: f32) -> Self {
+        self.then(Op::Clamp { x: self.value, low, high }, self.width())
+    }
+
+    /// A function of each value.
+    pub fn activate(self, with: Activation) -> Self {
+        self.then(Op::Activate { x: self.value, with }, self.width())
+    }
+
+    /// Convolved over time and bands, as rows of a new domain of half as many.
+    #[track_caller]
+    pub fn convolve(self, weight: Weight, shape: Convolution, name: &str) -> Self {
+        let info = self.builder.weight_info(weight);
+        assert_eq!(self.width(), shape.width(), "bands and channels must fill the input");
+        assert_eq!((info.width, info.rows), (shape.weights(), 1), "`{}` does not fit", info.tensor);
+        let rows = Rows::Of(self.grouped(2, name));
+        let op = Op::Convolve { x: self.value, weight, shape };
+        self.builder.push(op, Shape { rows, width: shape.output_width() })
+    }
+
+    /// Each column convolved over this row and those before it, as many as the weight has values for a column.
+    #[track_caller]
+    pub fn convolve_columns(self, weight: Weight) -> Self {
+        let info = self.builder.weight_info(weight);
+        assert_eq!(info.rows, 1, "`{}` is not a vector", info.tensor);
+        assert!(info.width.is_multiple_of(self.width()), "`{}` does not fit its input", info.tensor);
+        let op = Op::ConvolveColumns { x: self.value, weight, rows: info.width / self.width() };
+        self.then(op, self.width())
+    }
+
+    /// Columns of a group of a weight's length.
+    #[track_caller]
+    fn group_of(self, weight: Weight) -> u32 {
+        let info = self.builder.weight_info(weight);
+        assert_eq!(info.rows, 1, "`{}` is not a vector", info.tensor);
+        let group = info.width;
+        assert!(self.width().is_multiple_of(group), "{} columns in groups of {group}", self.width());
+        group
+    }
+
+    /// A domain of one row for each `group` neighbouring rows.
+    #[track_caller]
+    fn grouped(self, group: u32, name: &str) -> Domain {
+        let Rows::Of(of) = self.shape().rows else { panic!("only rows of a domain are grouped") };
+        assert!(group > 0, "groups of no rows");
+        let rows = DomainRows::Grouped { of, group };
+        self.builder.declare(DomainInfo { name: name.to_owned(), rows })
     }
 
     /// `gelu(self) · up`.
@@ -159,11 +249,7 @@ impl<'g> Tensor<'g> {
     /// The mean of each `group` neighbouring rows, as rows of a new domain.
     #[track_caller]
     pub fn mean_rows(self, group: u32, name: &str) -> Self {
-        let Rows::Of(of) = self.shape().rows else { panic!("only rows of a domain are grouped") };
-        assert!(group > 0, "groups of no rows");
-        let rows = DomainRows::Grouped { of, group };
-        let domain = self.builder.declare(DomainInfo { name: name.to_owned(), rows });
-        let shape = Shape { rows: Rows::Of(domain), width: self.width() };
+        let shape = Shape { rows: Rows::Of(self.grouped(group, name)), width: self.width() };
         self.builder.push(Op::MeanRows { x: self.value, group }, shape)
     }
 

@@ -1,4 +1,4 @@
-//! `add`, `mul`, `scale`, `scale_by`, `soft_cap`, `columns`, `last_row`, `mean_rows`: what needs no thought.
+//! `add`, `mul`, `scale`, `scale_by`, `bias`, `clamp`, `soft_cap`, `columns`, `last_row`, `mean_rows`: what needs no thought.
 
 use crate::Matrix;
 
@@ -14,9 +14,28 @@ pub(crate) fn scale(x: &Matrix, by: f32) -> Matrix {
     each(x, |x| x * by)
 }
 
+/// Groups of columns as long as `weight`, times it.
+pub(crate) fn scale_by(x: &Matrix, weight: &[f32]) -> Matrix {
+    by_column(x, weight, |x, weight| x * weight)
+}
+
+/// Groups of columns as long as `weight`, plus it.
+pub(crate) fn bias(x: &Matrix, weight: &[f32]) -> Matrix {
+    by_column(x, weight, |x, weight| x + weight)
+}
+
+/// NaN where `x` is infinite: the bounds would make it an ordinary number, and nothing would show that it was none.
+pub(crate) fn clamp(x: &Matrix, low: f32, high: f32) -> Matrix {
+    each(x, |x| if x.is_finite() { x.max(low).min(high) } else { f32::NAN })
+}
+
 /// NaN where `x` is infinite: the cap would make it an ordinary number, and nothing would show that it was none.
 pub(crate) fn soft_cap(x: &Matrix, cap: f32) -> Matrix {
-    each(x, |x| if x.is_finite() { cap * (x / cap).tanh() } else { f32::NAN })
+    each(x, |x| capped(x, cap))
+}
+
+pub(crate) fn capped(x: f32, cap: f32) -> f32 {
+    if x.is_finite() { cap * (x / cap).tanh() } else { f32::NAN }
 }
 
 pub(crate) fn columns(x: &Matrix, first: usize, width: usize) -> Matrix {
@@ -46,6 +65,11 @@ pub(crate) fn pairwise(a: &Matrix, b: &Matrix, with: impl Fn(f32, f32) -> f32) -
     Matrix::new(a.values().iter().zip(b.values()).map(|(&a, &b)| with(a, b)).collect(), a.width())
 }
 
-fn each(x: &Matrix, with: impl Fn(f32) -> f32) -> Matrix {
+fn by_column(x: &Matrix, weight: &[f32], with: impl Fn(f32, f32) -> f32) -> Matrix {
+    let weights = weight.iter().cycle();
+    Matrix::new(x.values().iter().zip(weights).map(|(&x, &weight)| with(x, weight)).collect(), x.width())
+}
+
+pub(crate) fn each(x: &Matrix, with: impl Fn(f32) -> f32) -> Matrix {
     Matrix::new(x.values().iter().map(|&x| with(x)).collect(), x.width())
 }

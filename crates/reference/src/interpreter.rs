@@ -6,15 +6,20 @@ use rullama_graph::{Attended, Graph, Op, RowCounts, Rows, Value, Weight};
 
 use crate::{
     Caches, Matrix, ReferenceError, Step, Weights,
+    activate::activate,
     attend::{Seen, attend},
+    attend_relative::attend_relative,
     combine::combine,
-    elementwise::{add, columns, mean_rows, mul, rows_at, scale, soft_cap},
+    convolve::{convolve, convolve_columns},
+    elementwise::{add, bias, clamp, columns, mean_rows, mul, rows_at, scale, scale_by, soft_cap},
     embed::embed,
     expert_linear::expert_linear,
     gelu_mul::gelu_mul,
+    layer_norm::layer_norm,
     linear::linear,
     rms_norm::rms_norm,
     rope::rope,
+    rotate::rotate,
     route::route,
     step::{Entry, RowTable, seen},
 };
@@ -148,6 +153,8 @@ impl Run<'_> {
                 Op::RmsNorm { x, weight: Some(weight), group, eps } => {
                     rms_norm(get(x), Some(&vector(weight).await?), group as usize, eps)
                 }
+                Op::LayerNorm { x, weight, eps, .. } => layer_norm(get(x), &vector(weight).await?, eps),
+                Op::Rotate { x, turns, part } => rotate(get(x), get(turns), part as usize),
                 Op::Rope { x, rope: by } => {
                     let factors = match by.factors {
                         Some(factors) => Some(vector(factors).await?),
@@ -173,10 +180,20 @@ impl Run<'_> {
                     let seen = self.seen(&values, caches, to, node.shape.rows, shape.mask);
                     attend(get(q), &seen, shape)
                 }
+                Op::AttendRelative { q, k, v, distances, shape, cap } => {
+                    attend_relative([q, k, v, distances].map(get), shape, cap)
+                }
                 Op::Add { a, b } => add(get(a), get(b)),
                 Op::Mul { a, b } => mul(get(a), get(b)),
                 Op::Scale { x, by } => scale(get(x), by),
-                Op::ScaleBy { x, weight } => scale(get(x), vector(weight).await?[0]),
+                Op::ScaleBy { x, weight } => scale_by(get(x), &vector(weight).await?),
+                Op::Bias { x, weight } => bias(get(x), &vector(weight).await?),
+                Op::Clamp { x, low, high } => clamp(get(x), low, high),
+                Op::Activate { x, with } => activate(get(x), with),
+                Op::Convolve { x, weight, shape } => convolve(get(x), &vector(weight).await?, shape),
+                Op::ConvolveColumns { x, weight, rows } => {
+                    convolve_columns(get(x), &vector(weight).await?, rows as usize)
+                }
                 Op::GeluMul { gate, up } => gelu_mul(get(gate), get(up)),
                 Op::Columns { x, first, width } => columns(get(x), first as usize, width as usize),
                 Op::LastRow { x } => rows_at(get(x), &self.table.last_rows()),

@@ -26,19 +26,24 @@
 //! # }).unwrap();
 //! ```
 
+mod activate;
 mod attend;
+mod attend_relative;
 mod caches;
 mod combine;
+mod convolve;
 mod elementwise;
 mod embed;
 mod error;
 mod expert_linear;
 mod gelu_mul;
 mod interpreter;
+mod layer_norm;
 mod linear;
 mod matrix;
 mod rms_norm;
 mod rope;
+mod rotate;
 mod route;
 mod step;
 mod weights;

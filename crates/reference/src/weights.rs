@@ -113,9 +113,11 @@ impl Weights {
         Ok(values)
     }
 
+    /// The tensor of a weight, in rows of the weight's width.
     fn tensor(&self, info: &WeightInfo) -> Result<ModelTensor<'_>, ReferenceError> {
         self.model
             .tensor(&info.tensor)
+            .and_then(|tensor| tensor.as_rows_of(info.width.into()))
             .ok_or_else(|| ReferenceError::MissingTensor { tensor: info.tensor.clone() })
     }
 

@@ -4,4 +4,7 @@
 
 mod common;
 mod goldens;
+#[path = "../../../gemma/tests/media/mod.rs"]
+mod media;
 mod steps;
+mod towers;

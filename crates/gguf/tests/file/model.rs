@@ -36,6 +36,19 @@ fn a_written_file_is_read_back() {
     assert_eq!(model.tensor("absent"), None);
 }
 
+/// The rows of a tensor of more than two extents, taken together as they lie.
+#[test]
+fn rows_are_taken_together() {
+    let model = open(sample());
+    let matrix = model.tensor("matrix").unwrap();
+    assert_eq!(matrix.as_rows_of(256), Some(matrix));
+    let whole = matrix.as_rows_of(768).unwrap();
+    assert_eq!((whole.shape.dims(), whole.row_bytes(), whole.range()), (&[768, 1][..], 432, matrix.range()));
+    for width in [0, 128, 512, 1536] {
+        assert_eq!(matrix.as_rows_of(width), None, "{width}");
+    }
+}
+
 #[test]
 fn a_file_copied_through_the_writer_is_the_same() {
     let file = sample();

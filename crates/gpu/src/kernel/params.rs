@@ -161,8 +161,9 @@ uniforms! {
     ElementwiseParams: "kernel/elementwise.wgsl" params {
         width: u32,
         b_at: u32,
-        b_stride: u32,
+        b_period: u32,
         constant: f32,
+        other: f32,
     }
 
     /// A copy of some columns, or of the last row.
@@ -178,6 +179,47 @@ uniforms! {
         width: u32,
         group: u32,
         rows: u32,
+    }
+
+    /// A norm by mean and variance.
+    LayerNormParams: "kernel/layer_norm.wgsl" params {
+        group: u32,
+        groups: u32,
+        weight_at: u32,
+        eps: f32,
+    }
+
+    /// A rotation by angles that are given.
+    RotateParams: "kernel/rotate.wgsl" params {
+        half: u32,
+        pairs: u32,
+        head: u32,
+    }
+
+    /// A convolution over time and bands.
+    ConvolveParams: "kernel/convolve.wgsl" params {
+        rows: u32,
+        bands: u32,
+        channels: u32,
+        outputs: u32,
+        width: u32,
+        weight_at: u32,
+    }
+
+    /// A convolution of each column over rows.
+    ConvolveColumnsParams: "kernel/convolve_columns.wgsl" params {
+        width: u32,
+        seen: u32,
+        weight_at: u32,
+    }
+
+    /// Attention within rows whose scores depend on the distance.
+    AttendRelativeParams: "kernel/attend_relative.wgsl" params {
+        heads: u32,
+        head_width: u32,
+        window: u32,
+        distances: u32,
+        cap: f32,
     }
 
     /// The choice of experts.

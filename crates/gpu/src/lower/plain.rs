@@ -1,14 +1,17 @@
 //! Unfused operations: one dispatch each, or one for each shard of the weight.
 
 use rullama_gguf::Format;
-use rullama_graph::{Attended, Graph, Node, Op, Rows, Shape, SoftRows, Value, Weight, WeightInfo};
+use rullama_graph::{
+    Activation, Attended, Graph, Node, Op, Rows, Shape, SoftRows, Value, Weight, WeightInfo,
+};
 
 use super::{BufferRef, Count, Dispatch, Lowering, Place, RopeKey, Scratch};
 use crate::{
     CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     params::{
-        AttendParams, CombineParams, CopyParams, ElementwiseParams, EmbedParams, MeanRowsParams,
-        PlainLinearParams, RmsNormParams, RopeParams, RouteParams, StoreKvParams,
+        AttendParams, AttendRelativeParams, CombineParams, ConvolveColumnsParams, ConvolveParams, CopyParams,
+        ElementwiseParams, EmbedParams, LayerNormParams, MeanRowsParams, PlainLinearParams, RmsNormParams,
+        RopeParams, RotateParams, RouteParams, StoreKvParams,
     },
     tuning::{PLAIN_ATTEND_THREADS, PLAIN_LINEAR_THREADS, PLAIN_THREADS, PLAIN_THREADS_PER_OUTPUT},
     weights::Shard,
@@ -17,6 +20,9 @@ use crate::{
 /// Outputs per workgroup of a product. A grid may have at most 65,535 workgroups; a vocabulary of 262,144 in groups of eight
 /// needs half as many.
 const LINEAR_OUTPUTS: u32 = PLAIN_LINEAR_THREADS / PLAIN_THREADS_PER_OUTPUT;
+
+/// The most keys that attention over distances sees: it keeps a score for each in workgroup memory.
+const MOST_RELATIVE_KEYS: u32 = 1024;
 
 /// A dispatch under construction.
 struct Plain {
@@ -147,21 +153,86 @@ impl Lowering<'_> {
                     .buffers(&[("keys", BufferRef::Keys(cache)), ("values", BufferRef::Values(cache))])
                     .buffers(&[("q", self.own_buffer(q)?), ("y", self.allocate(value))])
             }
-            Op::Add { a, b } => self.elementwise(Fragment::Add, [a, b], 0.0, value)?,
-            Op::Mul { a, b } => self.elementwise(Fragment::Mul, [a, b], 0.0, value)?,
-            Op::GeluMul { gate, up } => self.elementwise(Fragment::GeluMul, [gate, up], 0.0, value)?,
-            Op::Scale { x, by } => self.elementwise(Fragment::Scale, [x, x], by, value)?,
-            Op::SoftCap { x, cap } => self.elementwise(Fragment::SoftCap, [x, x], cap, value)?,
-            Op::ScaleBy { x, weight } => {
-                let params = ElementwiseParams { width, b_at: vector(weight), b_stride: 0, constant: 0.0 };
-                Plain::new(Kernel::Elementwise, params, width.div_ceil(PLAIN_THREADS))
-                    .with(Fragment::Gelu)
-                    .with(Fragment::Mul)
+            Op::Add { a, b } => self.elementwise(Fragment::Add, [a, b], [0.0; 2], value)?,
+            Op::Mul { a, b } => self.elementwise(Fragment::Mul, [a, b], [0.0; 2], value)?,
+            Op::GeluMul { gate, up } => self.elementwise(Fragment::GeluMul, [gate, up], [0.0; 2], value)?,
+            Op::Scale { x, by } => self.each(Fragment::Scale, x, [by, 0.0], value)?,
+            Op::SoftCap { x, cap } => self.each(Fragment::SoftCap, x, [cap, 0.0], value)?,
+            Op::ScaleBy { x, weight } => self.by_column(Fragment::Mul, x, weight, value)?,
+            Op::Bias { x, weight } => self.by_column(Fragment::Add, x, weight, value)?,
+            Op::Clamp { x, low, high } => {
+                // Infinite bounds are none; WGSL need not know infinity.
+                let [low, high] = [low, high].map(|bound| bound.clamp(f32::MIN, f32::MAX));
+                self.each(Fragment::Clamp, x, [low, high], value)?
+            }
+            Op::Activate { x, with } => {
+                let (op, constant) = match with {
+                    Activation::Relu => (Fragment::Relu, 0.0),
+                    Activation::Sigmoid => (Fragment::Sigmoid, 0.0),
+                    Activation::Silu => (Fragment::Swish, 1.0),
+                    Activation::QuickGelu => (Fragment::Swish, 1.702),
+                };
+                self.each(op, x, [constant, 0.0], value)?
+            }
+            Op::LayerNorm { x, weight, group, eps } => {
+                let groups = width / group;
+                let params = LayerNormParams { group, groups, weight_at: vector(weight), eps };
+                Plain::new(Kernel::LayerNorm, params, groups).buffers(&[
+                    ("vectors", BufferRef::Vectors),
+                    ("x", self.own_buffer(x)?),
+                    ("y", self.allocate(value)),
+                ])
+            }
+            Op::Rotate { x, turns, part } => {
+                let (pairs, head) = (width / 2, graph.value(turns).shape.width);
+                let params = RotateParams { half: part / 2, pairs, head };
+                Plain::new(Kernel::Rotate, params, pairs.div_ceil(PLAIN_THREADS)).buffers(&[
+                    ("turns", self.own_buffer(turns)?),
+                    ("x", self.own_buffer(x)?),
+                    ("y", self.allocate(value)),
+                ])
+            }
+            Op::Convolve { x, weight, shape } => {
+                let params = ConvolveParams {
+                    rows: self.count(graph.value(x).shape.rows),
+                    bands: shape.bands,
+                    channels: shape.channels,
+                    outputs: shape.outputs,
+                    width,
+                    weight_at: vector(weight),
+                };
+                Plain::new(Kernel::Convolve, params, width.div_ceil(PLAIN_THREADS)).buffers(&[
+                    ("vectors", BufferRef::Vectors),
+                    ("x", self.own_buffer(x)?),
+                    ("y", self.allocate(value)),
+                ])
+            }
+            Op::ConvolveColumns { x, weight, rows: seen } => {
+                let params = ConvolveColumnsParams { width, seen, weight_at: vector(weight) };
+                Plain::new(Kernel::ConvolveColumns, params, width.div_ceil(PLAIN_THREADS)).buffers(&[
+                    ("vectors", BufferRef::Vectors),
+                    ("x", self.own_buffer(x)?),
+                    ("y", self.allocate(value)),
+                ])
+            }
+            Op::AttendRelative { q, k, v, distances, shape, cap } => {
+                let window = shape.mask.window.filter(|&window| window <= MOST_RELATIVE_KEYS);
+                let window = window.ok_or(unsupported("attention over distances without a short window"))?;
+                let params = AttendRelativeParams {
+                    heads: shape.heads,
+                    head_width: shape.head_width,
+                    window,
+                    distances: self.count(graph.value(distances).shape.rows),
+                    cap,
+                };
+                Plain::new(Kernel::AttendRelative, params, shape.heads)
+                    .constant("KEYS", window)
                     .buffers(&[
-                        ("a", self.own_buffer(x)?),
-                        ("b", BufferRef::Vectors),
-                        ("y", self.allocate(value)),
+                        ("q", self.own_buffer(q)?),
+                        ("k", self.own_buffer(k)?),
+                        ("v", self.own_buffer(v)?),
                     ])
+                    .buffers(&[("distances", self.own_buffer(distances)?), ("y", self.allocate(value))])
             }
             Op::Columns { x, first, .. } => self.copy(x, first, 0, value)?,
             Op::LastRow { x } => self.copy(x, 0, 1, value)?,
@@ -282,14 +353,31 @@ impl Lowering<'_> {
         &mut self,
         op: Fragment,
         [a, b]: [Value; 2],
-        constant: f32,
+        [constant, other]: [f32; 2],
         out: Value,
     ) -> Result<Plain, GpuError> {
         let width = self.target.graph.value(out).shape.width;
-        let params = ElementwiseParams { width, b_at: 0, b_stride: 1, constant };
+        let whole = u32::MAX;
+        let params = ElementwiseParams { width, b_at: 0, b_period: whole, constant, other };
         let buffers = [("a", self.own_buffer(a)?), ("b", self.own_buffer(b)?), ("y", self.allocate(out))];
         let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(PLAIN_THREADS));
         Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
+    }
+
+    /// An operation with a weight that is as long as groups of columns.
+    fn by_column(&mut self, op: Fragment, x: Value, weight: Weight, out: Value) -> Result<Plain, GpuError> {
+        let graph = self.target.graph;
+        let (width, b_period) = (graph.value(out).shape.width, graph.weight(weight).width);
+        let b_at = self.target.manifest.vector(graph, weight);
+        let params = ElementwiseParams { width, b_at, b_period, constant: 0.0, other: 0.0 };
+        let buffers = [("a", self.own_buffer(x)?), ("b", BufferRef::Vectors), ("y", self.allocate(out))];
+        let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(PLAIN_THREADS));
+        Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
+    }
+
+    /// An operation on one value and constants.
+    fn each(&mut self, op: Fragment, x: Value, constants: [f32; 2], out: Value) -> Result<Plain, GpuError> {
+        self.elementwise(op, [x, x], constants, out)
     }
 
     /// Copies a value out of a buffer that it shares.

@@ -169,7 +169,7 @@ impl Manifest {
                     let residency = if residency <= options.residency { residency } else { Residency::Gpu };
                     let residency = manifest.residency_of(name).unwrap_or(residency);
                     if !manifest.places.contains_key(name) {
-                        manifest.pack(vec![find(model, name)?], residency, options)?;
+                        manifest.pack(vec![matrix(model, info)?], residency, options)?;
                     }
                     if let (Op::ExpertLinear { routing, .. }, Residency::Paged) = (node.op, residency) {
                         manifest.pool(routing, name, info);
@@ -344,7 +344,7 @@ impl Manifest {
         let mut runs: Vec<(Packing, Vec<ModelTensor<'_>>)> = Vec::new();
         for &weight in weights {
             let info = graph.weight(weight);
-            let tensor = find(model, &info.tensor)?;
+            let tensor = matrix(model, info)?;
             let whole = info.matrices == 1 && info.rows == info.tensor_rows && info.scale.is_none();
             if !whole || self.places.contains_key(tensor.name) {
                 continue;
@@ -460,6 +460,17 @@ async fn host_values<'g>(
 
 pub(super) fn find<'m>(model: &'m Model, name: &str) -> Result<ModelTensor<'m>, GpuError> {
     model.tensor(name).ok_or_else(|| GpuError::MissingTensor { tensor: name.to_owned() })
+}
+
+/// The tensor of a weight in rows of the weight's width, which a kernel of a convolution does not have in the file.
+fn matrix<'m>(model: &'m Model, info: &WeightInfo) -> Result<ModelTensor<'m>, GpuError> {
+    rows_of(find(model, &info.tensor)?, info.width)
+}
+
+/// A tensor in rows of `width` values.
+pub(super) fn rows_of(tensor: ModelTensor<'_>, width: u32) -> Result<ModelTensor<'_>, GpuError> {
+    let name = tensor.name;
+    tensor.as_rows_of(width.into()).ok_or_else(|| GpuError::MissingTensor { tensor: name.to_owned() })
 }
 
 pub(super) async fn decoded(model: &Model, tensor: &ModelTensor<'_>) -> Result<Vec<f32>, GpuError> {

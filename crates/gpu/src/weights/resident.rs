@@ -6,7 +6,7 @@ use rullama_gguf::{Format, Model, ModelTensor};
 
 use super::{
     GpuWeights, Manifest, Packed, Residency, ResidentTensor,
-    manifest::{decode, find},
+    manifest::{decode, find, rows_of},
     pack::Packing,
     pages::Pages,
     read_ranges::{Destination, Piece, Reader, read_ranges},
@@ -160,7 +160,8 @@ fn pieces<'m>(model: &'m Model, manifest: &Manifest, new: &[usize]) -> Result<Ve
     for (index, packed) in manifest.resident(Residency::Gpu).filter(|(index, _)| new.contains(index)) {
         let mut first = 0;
         for part in &packed.parts {
-            pieces.extend(Piece::rows(find(model, &part.tensor)?, index, first));
+            let tensor = rows_of(find(model, &part.tensor)?, packed.packing.width)?;
+            pieces.extend(Piece::rows(tensor, index, first));
             first += part.rows;
         }
     }

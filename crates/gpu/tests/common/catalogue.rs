@@ -1,13 +1,13 @@
 //! Every kernel that a plan may hold, from lowering models for several devices: the released models at their real sizes,
-//! and the test models in all weight and cache formats and a tower, fused and unfused.
+//! and the test models in all weight and cache formats, and towers, fused and unfused.
 //!
 //! Two kernels that differ in widths and other numbers only are listed once. Those numbers that choose between branches of
 //! a kernel ([`CHOICES`]) make a kernel of its own.
 
 use std::{collections::HashSet, sync::OnceLock};
 
-use rullama_gemma::{Config, Outputs, text};
-use rullama_gguf::{MemorySource, Mix, Model};
+use rullama_gemma::{AudioConfig, Config, Gelu, Outputs, VisionConfig, audio, text, vision};
+use rullama_gguf::{ByteSource, MemorySource, Mix, Model};
 use rullama_gpu::{CacheFormat, Catalogue, DeviceProfile, KernelSpec, ModelOptions};
 use rullama_graph::Mask;
 use rullama_synth::SynthOptions;
@@ -115,11 +115,16 @@ fn listed() -> Vec<KernelSpec> {
             }
         }
     }
+    list.towers(&profiles);
     for vocabulary in [2048, 262_144] {
         Catalogue::sampling_kernels(vocabulary).into_iter().for_each(|spec| list.add(spec));
     }
     Catalogue::kernels_without_a_graph().into_iter().for_each(|spec| list.add(spec));
     list.kernels
+}
+
+fn opened(source: Box<dyn ByteSource>) -> Model {
+    pollster::block_on(Model::open(source)).unwrap()
 }
 
 fn test_model(name: &str) -> Model {
@@ -141,6 +146,39 @@ impl List {
         for conversations in CONVERSATIONS {
             let specs = catalogue.decode_kernels(options, conversations).unwrap();
             specs.into_iter().for_each(|spec| self.add(spec));
+        }
+    }
+
+    /// The towers of the demo model, whose linear layers clamp, and of the released models: with standardised rows and heads
+    /// of 72 columns, and without a tower.
+    fn towers(&mut self, profiles: &[DeviceProfile]) {
+        let demo = std::fs::read(super::testdata("../models/demo.gguf")).unwrap();
+        let mut models = vec![opened(Box::new(MemorySource::named("demo", demo)))];
+        for name in ["12b", "31b"] {
+            let options = SynthOptions { towers: true, ..Default::default() };
+            let planned = rullama_synth::plan(name.parse().unwrap(), &options);
+            models.push(opened(Box::new(planned.unwrap().blank().unwrap())));
+        }
+        for model in &models {
+            let mut graphs = Vec::new();
+            if let Some(mut config) = pollster::block_on(VisionConfig::read(model)).unwrap() {
+                graphs.push(vision(model, &config).unwrap());
+                if let Some(tower) = &mut config.tower {
+                    tower.gelu = Gelu::Quick;
+                    graphs.push(vision(model, &config).unwrap());
+                }
+            }
+            if let Some(config) = pollster::block_on(AudioConfig::read(model)).unwrap() {
+                graphs.push(audio(model, &config).unwrap());
+            }
+            for (graph, profile) in graphs.iter().flat_map(|graph| profiles.iter().map(move |at| (graph, at)))
+            {
+                let catalogue = pollster::block_on(Catalogue::new(model, graph, profile)).unwrap();
+                for fused in [true, false] {
+                    let specs = catalogue.encoder_kernels(ROWS[3], fused).unwrap();
+                    specs.into_iter().for_each(|spec| self.add(spec));
+                }
+            }
         }
     }
 

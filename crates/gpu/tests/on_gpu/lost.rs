@@ -87,7 +87,7 @@ fn a_refused_command_is_an_error_and_no_more() {
         KernelSpec::new(Kernel::Elementwise).with(Fragment::Gelu).with(Fragment::Reduce).with(Fragment::Add);
     let spec = spec.constant("LANES", 64);
     let run = |workgroups: u32| {
-        let params = ElementwiseParams { width: 2, b_at: 0, b_stride: 1, constant: 0.0 };
+        let params = ElementwiseParams { width: 2, b_at: 0, b_period: 2, constant: 0.0, other: 0.0 };
         let buffers = [("a", &a), ("b", &b), ("y", &y)];
         let kernel = lab.prepare(&spec, &[params.into()], &buffers, [workgroups, 1, 1]);
         lab.run(&[kernel], &Step::new(1, 0));

@@ -12,6 +12,7 @@
 //! | `fusion` | whole models: fused against unfused, and any cutting of a prompt into steps |
 //! | `shards`, `residency` | weights split between buffers, or left in the file, against whole ones |
 //! | `encoder` | graphs of inputs against the CPU reference; weights that graphs share, give back and bring again |
+//! | `towers` | vision and hearing of every kind against Hugging Face and the CPU reference |
 //! | `budget`, `lost`, `self_test` | what happens when memory is short, the device goes away, or kernels are wrong |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -27,6 +28,8 @@ mod fusion;
 mod group_rows;
 mod linear_tile;
 mod lost;
+#[path = "../../../gemma/tests/media/mod.rs"]
+mod media;
 mod models;
 mod ops;
 mod residency;
@@ -34,3 +37,4 @@ mod sample;
 mod self_test;
 mod shards;
 mod together;
+mod towers;

@@ -5,5 +5,8 @@
 mod common;
 mod goldens;
 mod inputs;
+#[path = "../../../gemma/tests/media/mod.rs"]
+mod media;
 mod steps;
 mod together;
+mod towers;

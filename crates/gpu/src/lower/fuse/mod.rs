@@ -211,7 +211,11 @@ impl<'a> Fuser<'a> {
                 _ => self.plain(index, &[a, b]),
             },
             Op::ScaleBy { x, weight } => match self.deferred.sums.get(&self.source(x)).copied() {
-                Some(sum) if self.has_one_consumer(x) && sum.scale.is_none() => {
+                Some(sum)
+                    if self.has_one_consumer(x)
+                        && sum.scale.is_none()
+                        && self.graph.weight(weight).width == 1 =>
+                {
                     self.deferred.sums.remove(&self.source(x));
                     self.deferred.sums.insert(value, Sum { scale: Some(weight), ..sum });
                 }
