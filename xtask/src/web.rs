@@ -111,21 +111,19 @@ pub(crate) fn build() -> bool {
         && BUILDS.iter().all(|build| report(&build.wasm(&bindings), build.most_bytes))
 }
 
-/// Leaves one module for the two files with threads: the scripts of threads then serve both.
+/// Puts the file with relaxed vectors beside the one without. One module serves both, and so do the scripts of threads: its
+/// bindings must be the same.
 fn share_module(bindings: &Path) -> bool {
-    let module = |name: &str| bindings.join(format!("{name}.js"));
-    let read = |name| fs::read(module(name)).unwrap_or_default();
-    if read(PLAIN) != read(RELAXED) {
+    let relaxed = bindings.join(RELAXED);
+    let read = |folder: &Path| fs::read(folder.join(format!("{PLAIN}.js"))).unwrap_or_default();
+    if read(bindings) != read(&relaxed) {
         complain(&format!("error: {RELAXED} needs another module than {PLAIN}"));
         return false;
     }
-    let rest = [".js", ".d.ts", "_bg.wasm.d.ts"].map(|end| bindings.join(format!("{RELAXED}{end}")));
-    rest.iter().all(|file| {
-        let removed = fs::remove_file(file);
-        removed
-            .inspect_err(|error| complain(&format!("error: {} can't be deleted: {error}", file.display())))
-            .is_ok()
-    })
+    let file = |name: &str| format!("{name}_bg.wasm");
+    let moved = fs::rename(relaxed.join(file(PLAIN)), bindings.join(file(RELAXED)));
+    moved.inspect_err(|error| complain(&format!("error: {RELAXED} can't be moved: {error}"))).is_ok()
+        && clear(&relaxed)
 }
 
 impl Build {
@@ -141,11 +139,17 @@ impl Build {
             return false;
         };
         let wasm = folder.join(WASM).join("web/rullama_web.wasm").display().to_string();
-        let bindings_folder = bindings.display().to_string();
+        // A wasm file knows the name of its module.
+        let (folder_of_own, name) = if self.name == RELAXED {
+            (bindings.join(RELAXED), PLAIN)
+        } else {
+            (bindings.to_owned(), self.name)
+        };
+        let bindings_folder = folder_of_own.display().to_string();
         let bindgen = ["cargo", "run", "--quiet", "--package", "xtask-bindgen", "--"];
         self.compile(&folder)
-            && run(&[&bindgen[..], &[&wasm, &bindings_folder, self.name]].concat())
-            && optimise(&self.wasm(bindings))
+            && run(&[&bindgen[..], &[&wasm, &bindings_folder, name]].concat())
+            && optimise(&folder_of_own.join(format!("{name}_bg.wasm")))
     }
 
     /// Compiles the engine. Messages of panics name files; where these lie on this machine is nobody's business.
