@@ -24,7 +24,7 @@ struct Build {
     most_bytes: u64,
 }
 
-const BUILDS: [Build; 4] = [
+const BUILDS: [Build; 3] = [
     Build { name: "rullama", features: &[], flags: &[], folder: "", own_std: false, most_bytes: 1_000_000 },
     Build {
         name: "rullama-cpu",
@@ -44,55 +44,36 @@ const BUILDS: [Build; 4] = [
         own_std: true,
         most_bytes: 800_000,
     },
-    Build {
-        name: RELAXED,
-        features: &["--no-default-features", "--features", "cpu"],
-        flags: &RELAXED_THREADS,
-        folder: "web-cpu-relaxed",
-        own_std: true,
-        most_bytes: 800_000,
-    },
 ];
-
-/// The file with threads for browsers that also have relaxed vectors, which is loaded by the module of the file that does
-/// without.
-const RELAXED: &str = "rullama-cpu-threads-relaxed";
-const PLAIN: &str = "rullama-cpu-threads";
 
 /// What a build whose memory is shared needs: atomics, a memory that is made elsewhere and may grow to all of its four
 /// gibibytes, and the symbols by which wasm-bindgen gives each thread variables of its own.
-const fn threads(features: &'static str) -> [&'static str; 8] {
-    [
-        features,
-        "-Clink-arg=--shared-memory",
-        "-Clink-arg=--import-memory",
-        "-Clink-arg=--max-memory=4294967296",
-        "-Clink-arg=--export=__wasm_init_tls",
-        "-Clink-arg=--export=__tls_size",
-        "-Clink-arg=--export=__tls_align",
-        "-Clink-arg=--export=__tls_base",
-    ]
-}
+const THREADS: [&str; 8] = [
+    SHARED,
+    "-Clink-arg=--shared-memory",
+    "-Clink-arg=--import-memory",
+    "-Clink-arg=--max-memory=4294967296",
+    "-Clink-arg=--export=__wasm_init_tls",
+    "-Clink-arg=--export=__tls_size",
+    "-Clink-arg=--export=__tls_align",
+    "-Clink-arg=--export=__tls_base",
+];
 
 /// The features of such a build.
 pub(crate) const SHARED: &str = "-Ctarget-feature=+atomics,+bulk-memory,+mutable-globals,+simd128";
-const THREADS: [&str; 8] = threads(SHARED);
-const RELAXED_THREADS: [&str; 8] =
-    threads("-Ctarget-feature=+atomics,+bulk-memory,+mutable-globals,+simd128,+relaxed-simd");
 
 /// Compiles the standard library too. The stable toolchain does so only if it is told that it may use what is not stable.
 pub(crate) const OWN_STD: &str = "-Zbuild-std=std,panic_abort";
 pub(crate) const UNSTABLE: (&str, &str) = ("RUSTC_BOOTSTRAP", "1");
 
 /// What wasm-opt may use. Every browser with WebGPU has had these for years.
-const WASM_FEATURES: [&str; 10] = [
+const WASM_FEATURES: [&str; 9] = [
     "--enable-bulk-memory",
     "--enable-extended-const",
     "--enable-multivalue",
     "--enable-mutable-globals",
     "--enable-nontrapping-float-to-int",
     "--enable-reference-types",
-    "--enable-relaxed-simd",
     "--enable-sign-ext",
     "--enable-simd",
     "--enable-threads",
@@ -104,26 +85,10 @@ pub(crate) fn build() -> bool {
     let [bindings, dist] = ["src/wasm", "dist"].map(|folder| package.join(folder));
     let package_folder = package.display().to_string();
     BUILDS.iter().all(|build| build.bind(&bindings))
-        && share_module(&bindings)
         && clear(&dist)
         && run(&["npm", "run", "--silent", "build", "--prefix", &package_folder])
         && copy(&bindings, &dist.join("wasm"))
         && BUILDS.iter().all(|build| report(&build.wasm(&bindings), build.most_bytes))
-}
-
-/// Puts the file with relaxed vectors beside the one without. One module serves both, and so do the scripts of threads: its
-/// bindings must be the same.
-fn share_module(bindings: &Path) -> bool {
-    let relaxed = bindings.join(RELAXED);
-    let read = |folder: &Path| fs::read(folder.join(format!("{PLAIN}.js"))).unwrap_or_default();
-    if read(bindings) != read(&relaxed) {
-        complain(&format!("error: {RELAXED} needs another module than {PLAIN}"));
-        return false;
-    }
-    let file = |name: &str| format!("{name}_bg.wasm");
-    let moved = fs::rename(relaxed.join(file(PLAIN)), bindings.join(file(RELAXED)));
-    moved.inspect_err(|error| complain(&format!("error: {RELAXED} can't be moved: {error}"))).is_ok()
-        && clear(&relaxed)
 }
 
 impl Build {
@@ -139,17 +104,11 @@ impl Build {
             return false;
         };
         let wasm = folder.join(WASM).join("web/rullama_web.wasm").display().to_string();
-        // A wasm file knows the name of its module.
-        let (folder_of_own, name) = if self.name == RELAXED {
-            (bindings.join(RELAXED), PLAIN)
-        } else {
-            (bindings.to_owned(), self.name)
-        };
-        let bindings_folder = folder_of_own.display().to_string();
+        let bindings_folder = bindings.display().to_string();
         let bindgen = ["cargo", "run", "--quiet", "--package", "xtask-bindgen", "--"];
         self.compile(&folder)
-            && run(&[&bindgen[..], &[&wasm, &bindings_folder, name]].concat())
-            && optimise(&folder_of_own.join(format!("{name}_bg.wasm")))
+            && run(&[&bindgen[..], &[&wasm, &bindings_folder, self.name]].concat())
+            && optimise(&self.wasm(bindings))
     }
 
     /// Compiles the engine. Messages of panics name files; where these lie on this machine is nobody's business.

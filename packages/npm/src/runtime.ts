@@ -73,8 +73,7 @@ async function start(name: Name, { wasm: gpuWasm, cpuWasm, cpuThreadsWasm }: Run
   if (name === "gpu") {
     passOnFeatures();
   }
-  const own = location ?? (name === "threads" && hasRelaxedVectors() ? relaxedThreads() : undefined);
-  await (own === undefined ? init() : init({ module_or_path: own }));
+  await (location === undefined ? init() : init({ module_or_path: location }));
   wasm.onPanic((text: string) => {
     const error = new RullamaError("internal", `The engine crashed, which is a bug in rullama: ${text}`);
     // After a panic the instance is unusable, and a thread has only one. A new worker has a new instance.
@@ -84,18 +83,6 @@ async function start(name: Name, { wasm: gpuWasm, cpuWasm, cpuThreadsWasm }: Run
     listeners.forEach((listener) => listener(error));
   });
   return wasm;
-}
-
-/** The file with threads for browsers with relaxed vectors, in which products of bytes are one instruction. Another has the same module. */
-function relaxedThreads(): URL {
-  return new URL("./wasm/rullama-cpu-threads-relaxed_bg.wasm", import.meta.url);
-}
-
-/** Whether this browser has relaxed vectors: whether it accepts a module with one function that adds up products of bytes. */
-function hasRelaxedVectors(): boolean {
-  const type = [1, 8, 1, 0x60, 3, 0x7b, 0x7b, 0x7b, 1, 0x7b];
-  const body = [10, 13, 1, 11, 0, 0x20, 0, 0x20, 1, 0x20, 2, 0xfd, 0x93, 2, 0x0b];
-  return WebAssembly.validate(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...type, 3, 2, 1, 0, ...body]));
 }
 
 /** Calls `listener` if the module crashes. Gives a function that removes the listener. */

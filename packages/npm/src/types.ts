@@ -389,7 +389,7 @@ export interface LoadOptions {
   wasm?: string | URL | WebAssembly.Module;
   /** The same for the wasm file for the CPU with one thread. */
   cpuWasm?: string | URL | WebAssembly.Module;
-  /** The same for the wasm file for the CPU with several threads: `rullama-cpu-threads_bg.wasm`, or the one for browsers with relaxed vectors. */
+  /** The same for the wasm file for the CPU with several threads. */
   cpuThreadsWasm?: string | URL | WebAssembly.Module;
   /**
    * How many threads compute, if the CPU does. More than one need a page that is isolated from others (`crossOriginIsolated`) and an engine
