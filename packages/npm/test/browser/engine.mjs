@@ -158,10 +158,8 @@ async function matchesOnCpu({ Engine, inspect }, { models, demo, browser }, asse
 async function matchesOnThreads({ Engine }, { models }, assert) {
   assert(crossOriginIsolated, "the page is not isolated");
   const load = (options) => Engine.load("/models/tiny-e2b-Q4_K_M.gguf", { backend: "cpu", context: 512, ...options });
-  // Browsers with relaxed vectors have a file of their own; every second model runs with the other one.
-  const plain = { cpuThreadsWasm: "/dist/wasm/rullama-cpu-threads_bg.wasm" };
-  for (const [index, { model, prompts }] of models.entries()) {
-    const engine = await Engine.load(`/models/${model}.gguf`, { backend: "cpu", threads: 3, kv: "f32", context: 512, ...(index % 2 ? plain : {}) });
+  for (const { model, prompts } of models) {
+    const engine = await Engine.load(`/models/${model}.gguf`, { backend: "cpu", threads: 3, kv: "f32", context: 512 });
     assert.equal(engine.info.backend.threads, 3, "threads");
     for (const { name, ids, tokens, margins } of prompts) {
       const found = (await engine.generate(ids, { temperature: 0, maxTokens: tokens.length, ignoreEos: true }).result()).ids;
