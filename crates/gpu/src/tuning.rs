@@ -89,18 +89,18 @@ pub(crate) fn most_unroll(chunks: u32, split_k: bool) -> u32 {
 
 /// Steps of up to this many rows use `linear_row` for products without experts, because conversations that are decoded
 /// together are few rows, and tiles need many (whole model, `rullama bench --parallel 16`: 941 tokens a second with tiles,
-/// 1,822 without).
+/// 2,076 without).
 pub(crate) const MOST_DECODED_ROWS: u32 = 16;
 
 /// The most partial sums that a residual sum adds, in steps of several rows. Not measured by itself.
 pub(crate) const MOST_RESIDUAL_SPLITS: u32 = 8;
 
-/// Rows that a workgroup computes in steps of several rows. Workgroups of other rows read the same weights from the cache. With
-/// more rows, small products have too few workgroups and each thread works for too long (whole model, `rullama bench
-/// --parallel 8`: 1,025 tokens a second with eight rows, 1,017 with four, 1,461 with two, 1,373 with one; 1,503 with one row
-/// where the weight is small).
+/// Rows that a workgroup computes in steps of several rows, by the number of weights. Workgroups of other rows read the same
+/// weights from the cache. With more rows, small products have too few workgroups and each thread works for too long (whole
+/// model, `rullama bench --parallel 8`: 1,025 tokens a second with eight rows, 1,017 with four, 1,461 with two, 1,373 with one;
+/// with one row for small weights, 1,583 up to a million of them and 1,602 up to four).
 pub(crate) fn rows_together(weights: u64) -> u32 {
-    if weights <= 1_000_000 { 1 } else { 2 }
+    if weights <= 4_000_000 { 1 } else { 2 }
 }
 
 /// Workgroups that products of several rows make at most, as a share of [`most_row_workgroups`] in hundredths: fewer stage x

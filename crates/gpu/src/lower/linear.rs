@@ -338,8 +338,10 @@ impl Lowering<'_> {
         match kernel {
             ProductKernel::Rows(shape) => {
                 let spec = shape.complete(spec.with(Fragment::PlainEntry), target.subgroup);
-                let (x, y) = (shape.workgroups(outputs), Count::Blocks(linear.rows, shape.rows()));
-                (spec, [Count::Fixed(x), y, Count::Fixed(experts_per_row)])
+                let groups = Count::Fixed(shape.workgroups(outputs));
+                let blocks = Count::Blocks(linear.rows, shape.rows());
+                let [x, y] = if shape.rows_first() { [blocks, groups] } else { [groups, blocks] };
+                (spec, [x, y, Count::Fixed(experts_per_row)])
             }
             ProductKernel::Tiles(tiles) => {
                 let [x, ..] = tiles.grid(1, outputs);

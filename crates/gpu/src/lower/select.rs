@@ -164,6 +164,8 @@ pub(crate) struct RowShape {
     rounds: u32,
     /// Chunks that a thread loads at once.
     unroll: u32,
+    /// Whether workgroups of other rows come before those of other outputs, so that they read the same weights at one time.
+    rows_first: bool,
     /// Split-K: each `staged_chunks` chunks have workgroups of their own, which store partial sums.
     split_k: bool,
 }
@@ -194,6 +196,7 @@ impl RowShape {
             1 => most_row_workgroups(outputs),
             _ => most_row_workgroups(outputs) * SEVERAL_ROWS_WORKGROUPS / 100 / row_groups,
         };
+        let rows_first = row_groups > 1;
         let rounds = |groups: u32| groups.div_ceil(most_workgroups.max(1)).max(1);
         let chunks = width / 32;
         let integer = subgroup.is_some_and(|size| size >= 8) && has_integer_quants(format);
@@ -222,6 +225,7 @@ impl RowShape {
                 staged_chunks,
                 rounds,
                 unroll,
+                rows_first,
                 split_k,
             };
         }
@@ -249,12 +253,16 @@ impl RowShape {
         let rounds = if staged_chunks == chunks { rounds(groups) } else { 1 };
         let unroll = unroll((staged_chunks / threads_per_output).max(1), most_unroll(chunks, false));
         let split_k = false;
-        Self { integer, threads_per_output, rows, chunks, staged_chunks, rounds, unroll, split_k }
+        Self { integer, threads_per_output, rows, chunks, staged_chunks, rounds, unroll, rows_first, split_k }
     }
 
     /// Rows that are computed together.
     pub(super) fn rows(&self) -> u32 {
         self.rows
+    }
+
+    pub(super) fn rows_first(&self) -> bool {
+        self.rows_first
     }
 
     pub(super) fn workgroups(&self, outputs: u32) -> u32 {
@@ -281,6 +289,7 @@ impl RowShape {
             .constant("PIECE", self.staged_chunks)
             .constant("TILES", self.rounds)
             .constant("UNROLL", self.unroll)
+            .constant("ROWS_FIRST", self.rows_first.into())
             .constant("APART", self.split_k.into())
     }
 }

@@ -1,6 +1,7 @@
 // linear_row: y = W · x for one row of x or a few, and for each expert that a row is routed to.
 //
-// Work split   one workgroup computes TILES times LANES / PARTS outputs (x) of ROWS rows (y) and one expert slot (z);
+// Work split   one workgroup computes TILES times LANES / PARTS outputs (x) of ROWS rows (y) and one expert slot (z); with
+//              ROWS_FIRST rows are x and outputs are y, so that workgroups side by side read the same weights;
 //              PARTS lanes share an output and walk along x a chunk of 32 values at a time. Every workgroup first makes
 //              its own copy of x in workgroup memory, PIECE chunks at once: what comes before the product is computed
 //              on the way, which costs less than a dispatch of its own.
@@ -8,7 +9,7 @@
 // Slots        arithmetic: stage, load_chunk, chunk_dot     format     select: matrix     epilogue: PAIRED, finish
 //              input: STAGED_AHEAD, prepare, input4     reduce: workgroup_sum, part_sum     entry
 // Constants    LANES, PARTS, ROWS, CHUNKS (of a row), PIECE, TILES (1 where x has more than one piece), UNROLL (1 to 4),
-//              APART (1: each piece of x has workgroups of its own, and y a row of sums for each, to be added up)
+//              ROWS_FIRST (0, 1), APART (1: each piece of x has workgroups of its own, and y a row of sums for each, to be added up)
 
 @group(1) @binding(2) var<storage, read_write> y: array<f32>;
 
@@ -159,16 +160,18 @@ fn finish_row(sum: vec2<f32>, row: u32, lane: u32, slot: u32, output: u32, here:
 
 fn kernel(workgroup: vec3<u32>, lane: u32) {
     let slot = workgroup.z;
+    let outputs_at = select(workgroup.x, workgroup.y, ROWS_FIRST == 1u);
+    let rows_at = select(workgroup.y, workgroup.x, ROWS_FIRST == 1u);
     // All workgroups of a piece that is apart come before those of the next.
     let groups = (params.outputs + TILES * OUTPUTS - 1u) / (TILES * OUTPUTS);
-    let group = select(workgroup.x, workgroup.x % groups, APART == 1u);
-    let first_piece = select(0u, workgroup.x / groups * PIECE, APART == 1u);
+    let group = select(outputs_at, outputs_at % groups, APART == 1u);
+    let first_piece = select(0u, outputs_at / groups * PIECE, APART == 1u);
     let pieces_end = select(CHUNKS, first_piece + PIECE, APART == 1u);
-    let first_row = workgroup.y * ROWS;
+    let first_row = rows_at * ROWS;
     let part = lane % PARTS;
     // Rows before the shard wrap around to large numbers, so one comparison covers both ends.
     let shift = matrix(first_row, slot) * params.matrix_rows + params.first_row - params.shard_first;
-    prepare(lane, first_piece, workgroup.x == 0u && slot == 0u);
+    prepare(lane, first_piece, outputs_at == 0u && slot == 0u);
     for (var tile = 0u; tile < TILES; tile++) {
         let output = (group * TILES + tile) * OUTPUTS + lane / PARTS;
         let weight_row = output + shift;
