@@ -15,19 +15,14 @@ pub(crate) mod threads {
     /// Starts a thread for each processor but the one that this thread runs on. JavaScript does so in a browser.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn start() {
-        use std::{num::NonZero, panic, sync::Once, thread};
+        use std::{num::NonZero, sync::Once, thread};
 
         static START: Once = Once::new();
         START.call_once(|| {
             let processors = thread::available_parallelism().map_or(1, NonZero::get);
             for _ in 1..processors {
-                let help = || {
-                    let crash = panic::catch_unwind(|| TEAM.help());
-                    TEAM.crash();
-                    crash
-                };
                 // Without this thread, the others have more to do.
-                if thread::Builder::new().name("rullama".into()).spawn(help).is_ok() {
+                if thread::Builder::new().name("rullama".into()).spawn(|| TEAM.help()).is_ok() {
                     TEAM.join();
                 }
             }

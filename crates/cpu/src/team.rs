@@ -9,6 +9,7 @@
 
 use std::{
     hint,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*},
@@ -43,8 +44,10 @@ pub(crate) struct Team {
     waiting: AtomicBool,
     /// Rings when they have.
     left: Condvar,
-    /// Whether a helper has crashed, perhaps amid its work.
-    crashed: AtomicBool,
+    /// Whether a piece of this round panicked on a helper, which has left all the same.
+    panicked: AtomicBool,
+    /// Whether a helper is gone, perhaps amid its work, as where a panic ends a WebAssembly thread. It will never leave.
+    gone: AtomicBool,
 }
 
 /// Pieces of work, by number.
@@ -80,7 +83,8 @@ impl Team {
             bell: Condvar::new(),
             waiting: AtomicBool::new(false),
             left: Condvar::new(),
-            crashed: AtomicBool::new(false),
+            panicked: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
         }
     }
 
@@ -106,7 +110,8 @@ impl Team {
         }
         work.take_part();
         drop(closing);
-        assert!(!self.crashed.load(Relaxed), "a thread of the engine crashed");
+        let panicked = self.panicked.swap(false, Relaxed);
+        assert!(!panicked && !self.gone.load(Relaxed), "a thread of the engine crashed");
     }
 
     /// Counts the calling thread as a helper, which it becomes by [`help`](Self::help).
@@ -124,9 +129,13 @@ impl Team {
         }
     }
 
-    /// Says that a helper has crashed. Whoever waits for it panics.
-    pub(crate) fn crash(&self) {
-        self.crashed.store(true, SeqCst);
+    /// Says that a helper is gone and will never leave. The thread that waits for it panics, now and whenever it has work.
+    ///
+    /// Only for threads that end without unwinding, where a panic of the waiting thread ends it too: what it has on its stack
+    /// must stay, since other helpers may still reach it.
+    #[cfg_attr(not(target_family = "wasm"), cfg(test))]
+    pub(crate) fn lose(&self) {
+        self.gone.store(true, SeqCst);
         self.ring(&self.left);
     }
 
@@ -159,7 +168,9 @@ impl Team {
             // SAFETY: the pointer was stored before the door was opened, and the thread that has the work does not give
             // it up before everybody who came through the door has left.
             let work = unsafe { &*self.work.load(Relaxed) };
-            work.take_part();
+            if catch_unwind(AssertUnwindSafe(|| work.take_part())).is_err() {
+                self.panicked.store(true, Relaxed);
+            }
             // Whoever is about to sleep sees that nobody is inside, or is seen here.
             if self.door.fetch_sub(1, SeqCst) == 1 && self.waiting.load(SeqCst) {
                 self.ring(&self.left);
@@ -183,8 +194,7 @@ impl Drop for Closing<'_> {
         if !(0..LOOKS).any(look) {
             team.waiting.store(true, SeqCst);
             let mut bed = team.bed.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody who has crashed will leave.
-            while !all_left() && !team.crashed.load(SeqCst) {
+            while !all_left() && !team.gone.load(SeqCst) {
                 bed = team.left.wait(bed).unwrap_or_else(PoisonError::into_inner);
             }
             team.waiting.store(false, SeqCst);
@@ -252,16 +262,44 @@ mod tests {
         assert_eq!(done.load(Relaxed), 32);
     }
 
+    /// Work that panics on one helper is given up only when the others have left it, and the team goes on afterwards.
+    #[test]
+    fn a_piece_that_panics_is_told_when_all_have_left() {
+        let (team, me) = (team(3), thread::current().id());
+        let (all, panicked, finished) =
+            (std::sync::Barrier::new(4), AtomicBool::new(false), AtomicUsize::new(0));
+        for round in 1..=3 {
+            panicked.store(false, Relaxed);
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                team.share(4, &|_| {
+                    // Each of the four threads has one piece.
+                    all.wait();
+                    if thread::current().id() == me {
+                        return;
+                    }
+                    assert!(panicked.swap(true, Relaxed), "one helper panics, as it should in this test");
+                    thread::sleep(Duration::from_millis(30));
+                    finished.fetch_add(1, Relaxed);
+                });
+            }));
+            assert!(result.is_err());
+            assert_eq!(finished.load(Relaxed), 2 * round);
+        }
+        team.share(4, &|_| {
+            all.wait();
+        });
+    }
+
     #[test]
     #[should_panic(expected = "a thread of the engine crashed")]
-    fn a_crashed_helper_ends_the_work_instead_of_stalling_it() {
+    fn a_helper_that_is_gone_ends_the_work_instead_of_stalling_it() {
         let team = team(0);
         // It came through the door and will never leave.
         team.join();
         team.share(2, &|_| {
             if team.door.load(Relaxed) == OPEN {
                 team.door.fetch_add(1, Relaxed);
-                team.crash();
+                team.lose();
             }
         });
     }

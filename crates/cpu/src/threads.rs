@@ -15,7 +15,7 @@ pub fn help() -> ! {
 
 /// Says that a thread that helped has crashed. The thread that shared its work then panics instead of waiting forever.
 pub fn crash() {
-    TEAM.crash();
+    TEAM.lose();
 }
 
 /// How many threads share work: those that joined, and the one that has it.

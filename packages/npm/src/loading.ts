@@ -54,10 +54,16 @@ export async function loadModel(wanted: Wanted, backend: BackendInfo, signal: Ab
       }
       // Losing a GPU once says little.
       if (RullamaError.from(thrown).code !== "device.lost" || losses > 0) {
-        return await loadOn({ kind: "cpu", reason: why }, wanted, signal, told);
+        return await loadOn({ kind: "cpu", reason: why }, withoutLimit(wanted), signal, told);
       }
     }
   }
+}
+
+/** The same without the limit of memory, which was meant for the GPU: with it, the CPU could read weights again for each token. */
+export function withoutLimit({ params, sources }: Wanted): Wanted {
+  const options = JSON.stringify({ ...(JSON.parse(params.options) as object), memory: undefined });
+  return { params: { ...params, options }, sources };
 }
 
 /** Why a model moves to the CPU after an error of the GPU; undefined if it does not. */

@@ -1,5 +1,5 @@
-// The wasm modules: one for the GPU, and two for the CPU, of which one shares its memory with threads and has two files. A file is
-// downloaded when it is first used, and instantiated once per thread.
+// The wasm modules: one for the GPU, and two for the CPU, of which one shares its memory with threads. A file is downloaded when it
+// is first used, and instantiated once per thread.
 
 import { RullamaError } from "./errors.js";
 import { BUNDLER_HINT } from "./hints.js";

@@ -55,6 +55,8 @@ export class Service {
   #loaded: Loaded | undefined;
   /** The load on the CPU, while the model is on its way there. */
   #moving: Promise<boolean> | undefined;
+  /** Ends the move to the CPU that is under way. */
+  #stopMoving = new AbortController();
   #paused = false;
 
   constructor(port: Port<Answer, Request>) {
@@ -252,7 +254,8 @@ export class Service {
 
   async #loadOnCpu(from: Loaded, reason: string): Promise<boolean> {
     console.warn(`rullama: ${reason} The model is loaded on the CPU, and the conversation goes on there.`);
-    const loaded = await loadOn({ kind: "cpu", reason }, from, new AbortController().signal, () => {}).catch((error: unknown) => {
+    this.#stopMoving = new AbortController();
+    const loaded = await loadOn({ kind: "cpu", reason }, withoutLimit(from), this.#stopMoving.signal, () => {}).catch((error: unknown) => {
       console.warn(`rullama: the CPU can't take over: ${String(error)}`);
     });
     if (!loaded || this.#loaded !== from) {
@@ -329,6 +332,7 @@ export class Service {
     this.#loaded = undefined;
     // Every reply has to end before the GPU is released: a session would try to open the GPU again.
     this.#running.forEach((controller) => controller.abort());
+    this.#stopMoving.abort();
     await Promise.all([...this.#sessions.values()].map(({ turn }) => turn));
     this.#sessions.forEach(({ session }) => session.free());
     this.#sessions.clear();
