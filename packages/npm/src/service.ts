@@ -11,6 +11,7 @@ import {
   loadModel,
   loadOn,
   reasonToMove,
+  withoutLimit,
   type Cancel,
   type Loaded,
   type Reading,
