@@ -15,7 +15,7 @@ const PATIENCE = 10_000;
 export interface Scope {
   crossOriginIsolated?: boolean;
   document?: unknown;
-  navigator?: { hardwareConcurrency?: number };
+  navigator?: { hardwareConcurrency?: number; userAgent?: string };
   Worker?: unknown;
   Atomics?: object;
 }
@@ -28,6 +28,10 @@ export function threadCount(asked?: number, scope: Scope = globalThis as Scope):
   }
   // Futures of a module with shared memory are woken by it.
   if (!("waitAsync" in (scope.Atomics ?? {}))) {
+    return 1;
+  }
+  // With several threads, replies stopped for good in Firefox every now and then, in the middle of a step.
+  if (scope.navigator?.userAgent?.includes("Firefox/")) {
     return 1;
   }
   return asked ?? Math.min(scope.navigator?.hardwareConcurrency ?? 1, MOST);

@@ -217,6 +217,8 @@ export const tests = [
   }),
   pageTest({
     title: "every family member gives the golden tokens on the CPU with threads, on a page that is isolated",
+    // One thread computes in Firefox.
+    browsers: CHROMIUM,
     webgpu: false,
     path: "/?isolated",
     // The browser says that the script which one case lacks is not there.

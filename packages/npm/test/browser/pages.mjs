@@ -29,8 +29,8 @@ async function buildWithVite() {
 }
 
 /** A page that loads the package its own way, by `globalThis.testBody`. */
-function ownPage(title, path) {
-  return pageTest({ title, path });
+function ownPage(title, path, more = {}) {
+  return pageTest({ title, path, ...more });
 }
 
 export const tests = [
@@ -184,6 +184,6 @@ export const tests = [
   ownPage("a policy like that of a Chrome extension", "/pages/extension.html?extension"),
   ownPage("a page that Vite built", "/vite/index.html"),
   ownPage("a page with a worker of its own that Vite built", "/vite/own-worker.html"),
-  ownPage("threads of an isolated page that Vite built", "/vite/index.html?isolated"),
-  ownPage("threads of an isolated page with a worker of its own that Vite built", "/vite/own-worker.html?isolated"),
+  ownPage("threads of an isolated page that Vite built", "/vite/index.html?isolated", { browsers: ["chromium"] }),
+  ownPage("threads of an isolated page with a worker of its own that Vite built", "/vite/own-worker.html?isolated", { browsers: ["chromium"] }),
 ];

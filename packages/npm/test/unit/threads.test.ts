@@ -20,6 +20,7 @@ test.each<[why: string, scope: Scope]>([
   ["a page's own thread may not wait", { ...WORKER, document: {} }],
   ["a service worker starts no workers", { ...WORKER, Worker: undefined }],
   ["the browser can't wait without blocking", { ...WORKER, Atomics: {} }],
+  ["the browser is Firefox", { ...WORKER, navigator: { hardwareConcurrency: 4, userAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0" } }],
 ])("one thread where %s", (_why, scope) => {
   expect(threadCount(undefined, scope)).toBe(1);
   expect(threadCount(4, scope)).toBe(1);
