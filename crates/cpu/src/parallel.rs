@@ -49,7 +49,7 @@ pub(crate) mod threads {
     /// The beginning of a slice that threads share.
     struct Start<T>(*mut T);
 
-    // SAFETY: whoever uses the pointer makes sure that no two threads reach one place.
+    // SAFETY: the pointer is private to this module, whose threads write to parts of the slice that do not overlap.
     unsafe impl<T: Send> Sync for Start<T> {}
 
     /// Calls `work` with each chunk of `len` values and its number, on all threads.

@@ -103,7 +103,7 @@ impl Team {
         let closing = Closing(self);
         self.work.store((&raw const work).cast_mut().cast(), Relaxed);
         self.door.store(OPEN, Release);
-        // Whoever is about to sleep sees the new round, or is seen here.
+        // A helper that is about to sleep either sees the new round, or is counted in `asleep` here.
         self.rounds.fetch_add(1, SeqCst);
         if self.asleep.load(SeqCst) > 0 {
             self.ring(&self.bell);
@@ -139,7 +139,7 @@ impl Team {
         self.ring(&self.left);
     }
 
-    /// Wakes whoever sleeps until this rings. Who holds the bed has yet to fall asleep, and is waited for.
+    /// Wakes the threads that sleep on `bell`. A thread holds the lock until it sleeps, so none is missed.
     fn ring(&self, bell: &Condvar) {
         let _bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
         bell.notify_all();
@@ -171,7 +171,7 @@ impl Team {
             if catch_unwind(AssertUnwindSafe(|| work.take_part())).is_err() {
                 self.panicked.store(true, Relaxed);
             }
-            // Whoever is about to sleep sees that nobody is inside, or is seen here.
+            // The thread that has the work either sees that all helpers have left, or has set `waiting` here.
             if self.door.fetch_sub(1, SeqCst) == 1 && self.waiting.load(SeqCst) {
                 self.ring(&self.left);
             }

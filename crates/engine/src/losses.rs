@@ -26,7 +26,7 @@ pub enum Unsteady {
     Cpu {
         /// A clock.
         seconds: fn() -> f64,
-        /// Is told why, once.
+        /// Called once, with the reason.
         told: fn(&crate::EngineError),
     },
 }

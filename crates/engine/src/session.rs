@@ -38,7 +38,7 @@ pub struct Session {
     /// The rows in the cache of `state`.
     pub(crate) history: PromptRows,
     pub(crate) messages: Vec<Message>,
-    /// Is told the progress of steps, also by a state that takes the place of this one.
+    /// Called with the progress of steps. A state that replaces this one gets it too.
     watcher: Option<Watcher>,
     rows: u64,
 }

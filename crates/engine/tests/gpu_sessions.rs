@@ -229,7 +229,7 @@ fn a_gpu_that_is_lost_twice_within_a_minute_hands_over_to_the_cpu() {
         }
     });
     assert_eq!((found.ids, found.text), (expected.ids.clone(), expected.text));
-    assert_eq!(TOLD.load(Ordering::Relaxed), 1, "it is told once");
+    assert_eq!(TOLD.load(Ordering::Relaxed), 1, "the move to the CPU is reported once");
     assert!(engine.gpu_model().is_none(), "the model has left the GPU");
     // Conversations that were there, and new ones.
     let second = |session: &mut Session| reply(session, SECOND, &SamplingOptions::GREEDY, |_| {}).ids;

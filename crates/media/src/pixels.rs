@@ -1,4 +1,4 @@
-//! A decoded image: three bytes for each pixel, whoever decoded it.
+//! A decoded image, from this crate or a browser: three bytes for each pixel.
 
 use crate::{Budget, Digest, MediaError, digest::Hasher, resize};
 

@@ -1,4 +1,4 @@
-//! A decoded sound: the waveform at 16 kHz, whoever decoded it, and the clips that it is cut into.
+//! A decoded sound, from this crate or a browser: the waveform at 16 kHz, and the clips that it is cut into.
 
 use crate::{Digest, MediaError, digest::Hasher};
 

@@ -53,7 +53,7 @@ impl Block {
     }
 }
 
-/// A feed-forward without a gate, normed on the way in and on the way out.
+/// A feed-forward without a gate, with a norm before and after it.
 struct FeedForward {
     norm: Weight,
     up: ClippedLinear,

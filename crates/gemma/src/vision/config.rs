@@ -63,7 +63,7 @@ impl VisionConfig {
     /// Most soft rows of a picture, from coarse to fine.
     pub const BUDGETS: [u32; 5] = [70, 140, 280, 560, 1120];
 
-    /// Most soft rows of a picture, if nobody says otherwise.
+    /// The maximum number of soft rows of a picture, unless a request sets another.
     pub const DEFAULT_BUDGET: u32 = 280;
 
     /// Reads and checks the description of a model's vision. `None` if the model has none.

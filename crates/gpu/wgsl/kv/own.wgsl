@@ -1,5 +1,6 @@
-// own: the layer makes keys and values of its own, so the row that attends is not in the cache yet. Whoever has it among
-// its keys normalises and rotates it, and one workgroup of each kv head stores it. Nobody reads it from the cache here.
+// own: the layer makes keys and values of its own, so the row that attends is not in the cache yet. A workgroup with
+// this row among its keys normalises and rotates it, and one workgroup of each kv head stores it. This kernel does not read it
+// back from the cache.
 //
 // Slots        cache: prepare, packed, fresh8
 
