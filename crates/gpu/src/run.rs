@@ -22,7 +22,8 @@ pub(crate) use submit::write_table;
 
 use crate::{
     GpuError, GpuModel, health::Outcome, lower::StepShape, plan::Plan, pool::CachePool,
-    readback::SharedReadback, sample::Chooser, step_buffers::StepBuffers, tuning::READBACK_RATIO,
+    readback::SharedReadback, rows::AheadRules, sample::Chooser, step_buffers::StepBuffers,
+    tuning::READBACK_RATIO,
 };
 
 /// A run, and who may change it.
@@ -101,6 +102,8 @@ pub(crate) struct Run {
     pub(crate) pool: CachePool,
     pub(crate) choosers: Vec<Chooser>,
     pub(crate) plans: BTreeMap<StepShape, Rc<Plan>>,
+    /// What rows see of later rows in the graph's layers.
+    pub(crate) ahead: AheadRules,
     pub(crate) conversations: BTreeMap<u64, Conversation>,
     /// Buffers that choices, and logits, came back in.
     pub(crate) spare: Vec<wgpu::Buffer>,
@@ -126,6 +129,7 @@ impl Run {
             pool,
             choosers: Vec::new(),
             plans: BTreeMap::new(),
+            ahead: AheadRules::of(graph)?,
             conversations: BTreeMap::new(),
             spare: Vec::new(),
             waiting: Vec::new(),

@@ -15,7 +15,7 @@ use crate::{
     options::prompt_shape,
     plan::Plan,
     readback,
-    rows::{AheadRules, MOST_SLOTS, RowTable, StepSize},
+    rows::{MOST_SLOTS, RowTable, StepSize},
     run::{BufferCopy, Ending, SharedRun, soft_token, write_table},
     step_buffers::soft_width,
 };
@@ -161,7 +161,7 @@ impl GpuState {
         }
         let ids = self.checked_ids(rows)?;
         input.check_spans()?;
-        let ahead = AheadRules::of(&model.graph)?;
+        let ahead = shared.borrow().ahead;
         let count = rows.len() as u32;
         let shape = prompt_shape(count, model.options.most_rows());
         let plan = model.prepare(shared, shape).await?;
