@@ -23,11 +23,50 @@ use crate::{
 /// The most rows of an input: as many as the workgroups that WebGPU guarantees along an axis of a grid.
 const MOST_ROWS: usize = 65_535;
 
+/// How an encoder is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EncoderOptions {
+    /// Whether operations are fused. Without, each is a dispatch of its own.
+    pub fused: bool,
+    /// Bytes of GPU memory that its weights and values may take; without it, as many as there are.
+    pub memory: Option<u64>,
+}
+
+impl Default for EncoderOptions {
+    fn default() -> Self {
+        Self { fused: true, memory: None }
+    }
+}
+
+impl EncoderOptions {
+    /// Makes every operation a dispatch of its own.
+    #[must_use]
+    pub fn unfused(mut self) -> Self {
+        self.fused = false;
+        self
+    }
+
+    /// Sets how much memory may be taken.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    fn check(self, bytes: u64) -> Result<(), GpuError> {
+        match self.memory {
+            Some(allowed) if bytes > allowed => Err(GpuError::EncoderTooLarge { bytes, allowed }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A graph without tokens on the GPU.
 pub struct GpuEncoder {
     set: Rc<GpuWeights>,
     graph: Graph,
-    fused: bool,
+    options: EncoderOptions,
     kernels: KernelSet,
     /// What [`release`](Self::release) frees.
     loaded: RefCell<Option<Rc<Loaded>>>,
@@ -67,7 +106,7 @@ impl GpuEncoder {
     pub async fn load(
         weights: &Rc<GpuWeights>,
         graph: Graph,
-        fused: bool,
+        options: EncoderOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
         if graph.nodes().iter().any(|node| !matches!(node.shape.rows, Rows::Of(_))) {
@@ -77,16 +116,16 @@ impl GpuEncoder {
             return Err(GpuError::Unsupported { operation: "experts in a graph without conversations" });
         }
         let trusted = self_test::trusted(weights.gpu()).await?;
-        let kernels = KernelSet { fused: trusted.fused && fused, ..trusted };
+        let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let (set, turn) = (weights.clone(), Mutex::new(()));
-        let encoder = Self { set, graph, fused, kernels, loaded: RefCell::default(), turn };
+        let encoder = Self { set, graph, options, kernels, loaded: RefCell::default(), turn };
         encoder.upload(progress).await?;
         Ok(encoder)
     }
 
     /// The same encoder, loaded from weights that were [reopened](GpuWeights::reopen).
     pub async fn reload(&self, weights: &Rc<GpuWeights>) -> Result<Self, GpuError> {
-        Self::load(weights, self.graph.clone(), self.fused, &mut |_, _| {}).await
+        Self::load(weights, self.graph.clone(), self.options, &mut |_, _| {}).await
     }
 
     /// Bytes of weights that it holds on the GPU, including those shared with other graphs.
@@ -105,12 +144,18 @@ impl GpuEncoder {
     }
 
     /// Computes the graph's outputs, in its order, from named inputs. The values of an input are its rows, one after another.
-    pub async fn run(&self, inputs: &[(&str, &[f32])]) -> Result<Vec<Vec<f32>>, GpuError> {
+    ///
+    /// Calls `progress` with the bytes of weights uploaded and their total, if they have to be uploaded.
+    pub async fn run(
+        &self,
+        inputs: &[(&str, &[f32])],
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<Vec<f32>>, GpuError> {
         let given = self.given(inputs)?;
         let domains = self.domains(&given)?;
         let _turn = self.turn.lock().await;
         let gpu = self.set.gpu();
-        let loaded = self.upload(&mut |_, _| {}).await?;
+        let loaded = self.upload(progress).await?;
         let bound = self.prepare(&loaded, domains).await?;
         for (buffer, values) in bound.inputs.iter().zip(given) {
             gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(values));
@@ -147,6 +192,7 @@ impl GpuEncoder {
         let settings = ManifestOptions { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
         let held = set.held();
         let manifest = Manifest::read(set.source(), &self.graph, settings, Numbers::Read, &held).await?;
+        self.options.check(manifest.bytes())?;
         let weights = Resident::upload(set, &manifest, 0, progress).await?;
         let loaded = Rc::new(Loaded { manifest, weights, last: RefCell::default() });
         *self.loaded.borrow_mut() = Some(loaded.clone());
@@ -192,6 +238,7 @@ impl GpuEncoder {
         let program = lower_encoder(profile, &self.graph, &loaded.manifest, kernels, &domains)?;
         let given = program.inputs.iter().chain(&program.outputs).map(|scratch| program.bytes(scratch));
         let bytes = program.assign().1.into_iter().chain(given).sum();
+        self.options.check(loaded.manifest.bytes() + bytes)?;
         let gpu = self.set.gpu();
         let make = || self.bind(loaded, &program, domains);
         let (bound, outcome) = gpu.allocate("the values of an encoder", bytes, make);
