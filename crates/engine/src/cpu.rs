@@ -8,8 +8,8 @@ use rullama_gguf::Model;
 use rullama_graph::{Graph, Op};
 
 use crate::{
-    Backend, CacheFormat, Encoder, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow, StepRows,
-    Watcher, cpu_tower::CpuTower,
+    Backend, CacheFormat, Encoder, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow,
+    StepRows, Watcher, cpu_tower::CpuTower,
 };
 
 /// The most rows of a step. Larger steps unpack the weights less often; smaller ones need less memory, and less of a prompt

@@ -29,7 +29,11 @@ impl Encoder for CpuTower {
         inputs: &'a [(&'a str, &'a [f32])],
         progress: &'a mut dyn FnMut(EncodeProgress),
     ) -> Pending<'a, Vec<f32>> {
-        let executor = self.executor.borrow_mut().get_or_insert_with(|| Rc::new(Executor::new(self.model.clone(), self.memory))).clone();
+        let executor = self
+            .executor
+            .borrow_mut()
+            .get_or_insert_with(|| Rc::new(Executor::new(self.model.clone(), self.memory)))
+            .clone();
         Box::pin(async move {
             let mut caches = Caches::new(&self.graph, CacheFormat::F32);
             // Weights are read where they are needed, so that all is computing.

@@ -8,8 +8,8 @@ use rullama_graph::Graph;
 use rullama_reference::{Caches, ReferenceError, Row, Sequence, Step, Watch, Weights, run};
 
 use crate::{
-    Backend, CacheFormat, Encoder, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow, StepRows,
-    Watcher, reference_tower::ReferenceTower,
+    Backend, CacheFormat, Encoder, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow,
+    StepRows, Watcher, reference_tower::ReferenceTower,
 };
 
 /// The most rows of a step. Larger steps decode the weights less often; smaller ones can be cancelled sooner.

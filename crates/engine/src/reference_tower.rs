@@ -43,7 +43,8 @@ impl Encoder for ReferenceTower {
                 let mut infos = self.graph.inputs().iter();
                 infos.find(|info| info.name == name).map_or(1, |info| info.shape.width as usize)
             };
-            let matrix = |&(name, values): &(&'a str, &'a [f32])| (name, Matrix::new(values.to_vec(), width(name)));
+            let matrix =
+                |&(name, values): &(&'a str, &'a [f32])| (name, Matrix::new(values.to_vec(), width(name)));
             let matrices: Vec<(&str, Matrix)> = inputs.iter().map(matrix).collect();
             let given: Vec<(&str, &Matrix)> = matrices.iter().map(|(name, matrix)| (*name, matrix)).collect();
             let step = Step::inputs(&given);

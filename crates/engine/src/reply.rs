@@ -6,7 +6,8 @@ use rullama_chat::{Delta, Message, Prompt, ReplyOptions, ReplyParser, ReplyParts
 use rullama_tokenizer::SpecialOutput;
 
 use crate::{
-    ChatOptions, EngineError, FinishReason, Generation, Media, PromptRows, Sampled, Session, Usage, generation::GenerationSetup,
+    ChatOptions, EngineError, FinishReason, Generation, Media, PromptRows, Sampled, Session, Usage,
+    generation::GenerationSetup,
 };
 
 /// A model's answer while the model writes it: a [`Generation`] whose text is parsed into answer, thought and tool

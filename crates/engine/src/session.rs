@@ -6,8 +6,8 @@ use rullama_chat::{Message, Tool};
 use rullama_tokenizer::SpecialOutput;
 
 use crate::{
-    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, Media, PromptRows, Recovery, Reply, State,
-    StepProgress, StepRows, Watcher, generation::GenerationSetup, steps::Steps,
+    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, Media, PromptRows, Recovery, Reply,
+    State, StepProgress, StepRows, Watcher, generation::GenerationSetup, steps::Steps,
 };
 
 /// How the model answers a conversation.

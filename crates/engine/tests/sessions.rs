@@ -603,5 +603,7 @@ fn rows_of_towers_are_reused_like_tokens() {
         |prompt: PromptRows| pollster::block_on(session.next_logits(prompt)).unwrap_err().code();
     assert_eq!(refused(with_media(&ids[..8], &[(4, &picture)])), "input.media_place");
     assert_eq!(refused(with_media(&ids, &[(4, &picture), (8, &other)])), "input.media_place");
-    assert_eq!(refused(with_media(&[400; 80], &[(4, &tower_rows(70, 0.0, true))])), "input.media_too_large");
+    // A picture of more rows than steps usually have is read in one.
+    let large = with_media(&[400; 80], &[(4, &tower_rows(70, 0.0, true))]);
+    pollster::block_on(session.next_logits(large)).unwrap();
 }

@@ -235,7 +235,9 @@ impl GpuError {
             Self::Source(error) => error.code(),
             Self::Format { source, .. } => source.code(),
             Self::MissingTensor { .. } => "model.missing_tensor",
-            Self::TooLarge { .. } | Self::EncoderTooLarge { .. } | Self::OutOfBudget { .. } => "memory.too_large",
+            Self::TooLarge { .. } | Self::EncoderTooLarge { .. } | Self::OutOfBudget { .. } => {
+                "memory.too_large"
+            }
             Self::Unsupported { .. } => "model.unsupported",
             Self::UnknownToken { .. } => "input.unknown_token",
             Self::NotFinite { .. } | Self::NotFiniteOutput { .. } => "model.not_finite",

@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn progress_never_goes_back() {
-        let clip = [EncodeProgress::Loading(0.0), EncodeProgress::Loading(1.0), EncodeProgress::Computing(0.5)];
+        let clip =
+            [EncodeProgress::Loading(0.0), EncodeProgress::Loading(1.0), EncodeProgress::Computing(0.5)];
         let all = (0..3).flat_map(|index| clip.map(|progress| progress.of_clip(index, 3).fraction()));
         let all: Vec<f64> = all.collect();
         assert!(all.is_sorted(), "{all:?}");

@@ -17,8 +17,8 @@ mod remembered;
 mod towers;
 
 pub use attachment::{Attachment, Media};
-pub use encoder::{EncodeProgress, Encoder};
 #[cfg(any(feature = "cpu", feature = "gpu"))]
 pub(crate) use encoder::part;
+pub use encoder::{EncodeProgress, Encoder};
 pub(crate) use place::placed;
 pub(crate) use towers::Towers;

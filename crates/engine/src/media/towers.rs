@@ -72,7 +72,8 @@ impl Towers {
         let sight = self.sight(backend).await?;
         let Sight { config, encoder } = &*sight;
         let vision = if config.tower.is_some() { Vision::Tower } else { Vision::EncoderFree };
-        let patches = Patches::new(&image.fitted(budget)?, vision)?;
+        let longest = config.positions.saturating_mul(config.patch_side());
+        let patches = Patches::new(&image.fitted_within(budget, longest)?, vision)?;
         let (columns, rows, values) = (patches.columns(), patches.rows(), patches.values());
         let patches = rullama_gemma::Patches { columns, rows, values };
         let inputs = config.inputs(&self.model, patches).await?;

@@ -145,7 +145,8 @@ fn what_does_not_fit_is_refused() {
     let weights = GpuWeights::new(gpu.clone(), open(MODEL));
     let encoder = load(&weights, tower(64, Mask::ALL), true);
     let (nine, eight) = (values(9, 1), values(8, 1));
-    let refused = |inputs: &[(&str, &[f32])]| pollster::block_on(encoder.run(inputs, &mut |_, _| {})).unwrap_err();
+    let refused =
+        |inputs: &[(&str, &[f32])]| pollster::block_on(encoder.run(inputs, &mut |_, _| {})).unwrap_err();
     let missing = refused(&[("patches", &nine)]);
     assert_eq!(missing.to_string(), "the graph was run without its input `places`");
     assert_eq!(missing.code(), "input.missing");
@@ -155,7 +156,8 @@ fn what_does_not_fit_is_refused() {
     let long = vec![0.0; 65_536 * WIDTH as usize];
     let many = refused(&[("patches", &long), ("places", &long)]);
     assert_eq!(many.to_string(), "input `patches` has 65536 rows, but at most 65535 are computed at once");
-    let load = |graph, options| pollster::block_on(GpuEncoder::load(&weights, graph, options, &mut |_, _| {}));
+    let load =
+        |graph, options| pollster::block_on(GpuEncoder::load(&weights, graph, options, &mut |_, _| {}));
     let tokens = load(graph(weights.source(), Outputs::Last), EncoderOptions::default());
     assert!(matches!(tokens, Err(GpuError::Unsupported { .. })));
     // The weights alone, then the weights with the values of a run.
