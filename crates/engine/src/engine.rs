@@ -193,6 +193,20 @@ impl Engine {
         Ok(engine)
     }
 
+    /// Checks a model and makes its towers ready to run on a GPU, without its text model: it encodes images and sound, and has
+    /// no sessions. Weights are read when something is first encoded.
+    #[cfg(feature = "gpu")]
+    pub fn load_towers_on(
+        gpu: rullama_gpu::Gpu,
+        model: Model,
+        options: &LoadOptions,
+    ) -> Result<Self, EngineError> {
+        Self::with_backend(model, options, |model, _| {
+            let towers = crate::gpu_towers_alone::GpuTowersAlone::new(gpu, model, options.gpu_memory);
+            Ok(Box::new(towers))
+        })
+    }
+
     /// Makes every check that [`load_on`](Self::load_on) makes before it reads weights, with the same errors, and reads only
     /// the header.
     #[cfg(feature = "gpu")]

@@ -120,6 +120,10 @@ pub enum EngineError {
     #[error("this backend can't encode images or audio")]
     NoTowers,
 
+    /// The model was loaded for its towers alone.
+    #[error("this model was loaded without its text model, so it can only encode images and audio")]
+    TowersAlone,
+
     /// A message attaches something that was not given.
     #[error("message {message} attaches `{name}`, which was not given")]
     UnknownMedia {
@@ -163,7 +167,7 @@ impl EngineError {
             Self::Tower(error) => error.code(),
             Self::NoMedium { medium: Medium::Vision } => "model.no_images",
             Self::NoMedium { medium: Medium::Audio } => "model.no_audio",
-            Self::NoTowers => "model.unsupported",
+            Self::NoTowers | Self::TowersAlone => "model.unsupported",
             Self::UnknownMedia { .. } => "input.media_unknown",
             Self::SoundTooShort => "media.sound.too_short",
             Self::MissingToken { .. } => "model.missing_token",

@@ -78,7 +78,7 @@ impl GpuTower {
     }
 }
 
-fn loading(done: u64, all: u64) -> EncodeProgress {
+pub(crate) fn loading(done: u64, all: u64) -> EncodeProgress {
     EncodeProgress::Loading(part(done as f64, all as f64))
 }
 

@@ -61,6 +61,8 @@ mod gpu;
 #[cfg(feature = "gpu")]
 mod gpu_tower;
 #[cfg(feature = "gpu")]
+mod gpu_towers_alone;
+#[cfg(feature = "gpu")]
 mod losses;
 mod media;
 mod options;
