@@ -9,7 +9,7 @@ use futures_util::lock::Mutex;
 use rullama_graph::{Domain, Graph, InputInfo, Op, Rows};
 
 use crate::{
-    DeviceProfile, GpuError, GpuWeights, ModelOptions, Residency,
+    DeviceProfile, GpuError, GpuWeights, ModelOptions, PlanReport, Residency,
     fitting::lowering_target,
     lower::{LoweringTarget, Program, StepShape, lower},
     plan::{Plan, PlanBuffers},
@@ -17,6 +17,7 @@ use crate::{
     rows::{RowTable, StepSize},
     self_test::{self, KernelSet},
     step_block::StepBlock,
+    timing,
     weights::{Manifest, ManifestOptions, Numbers, Resident},
 };
 
@@ -85,6 +86,7 @@ struct Loaded {
 struct BoundPlan {
     /// Rows of each domain.
     domains: Vec<u32>,
+    program: Program,
     plan: Plan,
     blocks: Vec<StepBlock>,
     inputs: Vec<wgpu::Buffer>,
@@ -151,15 +153,9 @@ impl GpuEncoder {
         inputs: &[(&str, &[f32])],
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Vec<Vec<f32>>, GpuError> {
-        let given = self.given(inputs)?;
-        let domains = self.domains(&given)?;
         let _turn = self.turn.lock().await;
         let gpu = self.set.gpu();
-        let loaded = self.upload(progress).await?;
-        let bound = self.prepare(&loaded, domains).await?;
-        for (buffer, values) in bound.inputs.iter().zip(given) {
-            gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(values));
-        }
+        let bound = self.write(inputs, progress).await?;
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -179,6 +175,33 @@ impl GpuEncoder {
             outputs.push(values);
         }
         Ok(outputs)
+    }
+
+    /// Does what [`run`](Self::run) does, with a clock around each dispatch, and gives the times. Clocks keep dispatches apart,
+    /// so that the whole takes longer than a run; the shares are what counts.
+    pub async fn profile(&self, inputs: &[(&str, &[f32])]) -> Result<PlanReport, GpuError> {
+        timing::check(self.set.gpu())?;
+        let _turn = self.turn.lock().await;
+        let bound = self.write(inputs, &mut |_, _| {}).await?;
+        let size = StepSize::of_one(0, 0);
+        let report = PlanReport::new(&bound.program, size);
+        timing::time(self.set.gpu(), &bound.plan, &bound.blocks[0].group, size, report).await
+    }
+
+    /// A plan for these inputs, which are written to its buffers.
+    async fn write(
+        &self,
+        inputs: &[(&str, &[f32])],
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Rc<BoundPlan>, GpuError> {
+        let given = self.given(inputs)?;
+        let domains = self.domains(&given)?;
+        let loaded = self.upload(progress).await?;
+        let bound = self.prepare(&loaded, domains).await?;
+        for (buffer, values) in bound.inputs.iter().zip(given) {
+            self.set.gpu().queue.write_buffer(buffer, 0, bytemuck::cast_slice(values));
+        }
+        Ok(bound)
     }
 
     /// The weights, uploaded if necessary.
@@ -240,7 +263,7 @@ impl GpuEncoder {
         let bytes = program.assign().1.into_iter().chain(given).sum();
         self.options.check(loaded.manifest.bytes() + bytes)?;
         let gpu = self.set.gpu();
-        let make = || self.bind(loaded, &program, domains);
+        let make = || self.bind(loaded, program, domains);
         let (bound, outcome) = gpu.allocate("the values of an encoder", bytes, make);
         outcome.known().await?;
         let bound = Rc::new(bound?);
@@ -250,7 +273,7 @@ impl GpuEncoder {
     }
 
     /// Binds a program to buffers of its own.
-    fn bind(&self, loaded: &Loaded, program: &Program, domains: Vec<u32>) -> Result<BoundPlan, GpuError> {
+    fn bind(&self, loaded: &Loaded, program: Program, domains: Vec<u32>) -> Result<BoundPlan, GpuError> {
         let (graph, Loaded { manifest, weights, .. }) = (&self.graph, loaded);
         let gpu = self.set.gpu();
         let pipelines = gpu.pipelines();
@@ -260,7 +283,8 @@ impl GpuEncoder {
             block.write(gpu, &RowTable::prompt(0, 0, rows), rows);
             blocks.push(block);
         }
-        let storage = |what: &'static str| move |scratch| gpu.storage(what, program.bytes(scratch));
+        let bytes = |scratch| program.bytes(scratch);
+        let storage = |what: &'static str| move |scratch| gpu.storage(what, bytes(scratch));
         let inputs = program.inputs.iter().map(storage("input")).collect::<Result<Vec<_>, _>>()?;
         let outputs = program.outputs.iter().map(storage("output")).collect::<Result<Vec<_>, _>>()?;
         let shapes = graph.outputs().iter().map(|(_, output)| graph.value(*output).shape);
@@ -280,8 +304,8 @@ impl GpuEncoder {
             domains: &blocks,
             rows: 0,
         };
-        let plan = Plan::bind(&around, program)?;
-        Ok(BoundPlan { domains, plan, blocks, inputs, outputs, read })
+        let plan = Plan::bind(&around, &program)?;
+        Ok(BoundPlan { domains, program, plan, blocks, inputs, outputs, read })
     }
 }
 
