@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::{failure::Failure, media_source::Source, output};
 
 /// The largest file that is read.
-const MOST_BYTES: u64 = 2 << 30;
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Tokens that a second of sound becomes.
 const TOKENS_OF_A_SECOND: u32 = 25;

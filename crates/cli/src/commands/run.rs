@@ -137,11 +137,15 @@ enum Typed {
 impl Typed {
     /// Reads a line. Only what the model takes is attached; a path alone always is, so that the chat says why it can't be.
     fn line(line: &str, reads: &[Medium]) -> Self {
+        let command = line.trim().strip_prefix('/');
+        // Commands are words; a path that begins with a slash has more in it.
+        let is_word = |text: &str| text == "?" || text.chars().all(char::is_alphabetic);
+        let first = command.map(|text| text.split_whitespace().next().unwrap_or_default());
         let typed = media_source::typed(line);
-        if typed.is_for(reads) {
+        if !first.is_some_and(is_word) && typed.is_for(reads) {
             return Self::WithFiles(typed);
         }
-        match line.trim().strip_prefix('/') {
+        match command {
             Some(command) => Self::Command(command.trim().to_owned()),
             None => Self::quoted(line),
         }

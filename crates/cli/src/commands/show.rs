@@ -150,7 +150,11 @@ impl Summary {
         let media = media::rows_about(&self.media).into_iter();
         let media: Vec<_> = media.map(|(what, about)| vec![what.to_owned(), about]).collect();
         if !self.architecture.starts_with("gemma4") {
-            capabilities = vec![vec!["rullama can't run this model: it runs Gemma 4 models only".to_owned()]];
+            let why = match self.media.is_empty() {
+                true => "rullama can't run this model: it runs Gemma 4 models only",
+                false => "the towers of a model: --projector puts them beside its text model",
+            };
+            capabilities = vec![vec![why.to_owned()]];
         }
         let mut text = String::new();
         let mut section = |title: &str, rows: &[Vec<String>]| {
