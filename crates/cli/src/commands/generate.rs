@@ -40,10 +40,12 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let input = Input::read(arguments, named.prompt, &opened)?;
     let engine = engine::load(opened, arguments.backend, &arguments.load, options.context).await?;
     let load = clock.lap();
+    let mut encode = None;
     let limit = options.max_tokens;
     let result = match input {
         Input::Conversation(request, attachments) => {
             let media = attachments.encode(&engine, attach.towers.budget.unwrap_or_default()).await?;
+            encode = (!media.is_empty()).then(|| clock.lap());
             let think = request.thinks(arguments.think);
             let options = ChatOptions { generate: options, think, tools: request.tools.clone(), media };
             chat(&engine, &request, &options, arguments.json).await?
@@ -55,7 +57,11 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
         Input::Ids(ids) => continue_ids(&engine, &ids, &options, arguments.json).await?,
     };
     if arguments.json {
-        output::json(&result.json(load))?;
+        let mut value = result.json(load);
+        if let Some(encode) = encode {
+            value["timings"]["encode_ms"] = milliseconds(encode).into();
+        }
+        output::json(&value)?;
     } else {
         engine::note_if_cut(result.reason, &result.usage, limit);
     }

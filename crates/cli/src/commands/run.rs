@@ -71,15 +71,13 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let opened = opened.with_towers(towers.projector.as_deref()).await?;
     let reads = Medium::of(&opened.model);
     let asked = words.as_ref().or(arguments.prompt.as_ref());
-    let (question, dropped) = match asked {
-        Some(text) => attached::in_question(text, &reads)?,
-        None => (None, Vec::new()),
-    };
+    let asked = asked.map(|text| attached::in_question(text, &reads)).transpose()?;
+    let (question, dropped) = asked.map(|typed| (typed.text, typed.files)).unzip();
     // Decoded first: loading a model takes longer than finding out that a file is not there.
     let given = [(image, Medium::Vision), (audio, Medium::Audio)].into_iter();
     let given = given.flat_map(|(paths, medium)| paths.iter().map(move |path| (medium, path.clone())));
     let mut files = Vec::new();
-    for (medium, path) in given.chain(dropped) {
+    for (medium, path) in given.chain(dropped.unwrap_or_default()) {
         let decoded = Decoded::read(&path, medium)?;
         decoded.check(&opened.model)?;
         files.push(decoded);

@@ -1,6 +1,6 @@
 //! Images and sounds of a chat: files that go with the next message, and stay in the conversation.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rullama_gemma::Medium;
 
@@ -14,21 +14,18 @@ use crate::{
 
 /// The prompt of a question from the command line, and the files whose paths stand in it, as Ollama takes them. Text that is
 /// piped in names no files.
-pub(super) fn in_question(
-    text: &str,
-    reads: &[Medium],
-) -> Result<(Option<String>, Vec<(Medium, PathBuf)>), Failure> {
+pub(super) fn in_question(text: &str, reads: &[Medium]) -> Result<Typed, Failure> {
     let typed = media_source::typed(text);
     if !typed.is_for(reads) {
-        return Ok((Some(prompt::given(text)?), Vec::new()));
+        return Ok(Typed { text: prompt::given(text)?, files: Vec::new() });
     }
-    let question = match (typed.text.is_empty(), prompt::is_piped()) {
+    let text = match (typed.text.is_empty(), prompt::is_piped()) {
         (false, _) => prompt::given(&typed.text)?,
         (true, true) => prompt::piped().unwrap_or_default(),
         // An image says enough.
         (true, false) => String::new(),
     };
-    Ok((Some(question), typed.files))
+    Ok(Typed { text, files: typed.files })
 }
 
 impl Chat {
