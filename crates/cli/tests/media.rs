@@ -402,3 +402,31 @@ fn short_sound() -> Vec<u8> {
     bytes.resize(bytes.len() + 160, 1);
     bytes
 }
+
+/// Runs the examples of the guide, greedily and on the CPU, and compares what they print.
+#[cfg(unix)]
+#[test]
+fn the_guide_is_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = fs::read_to_string(root.join("docs/guide/media-cli.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut examples = 0;
+    let blocks = guide.split("```console\n$ ").skip(1).map(|block| block.split("```").next().unwrap());
+    for example in blocks.flat_map(|block| block.split("\n$ ")) {
+        let (line, printed) = example.split_once('\n').unwrap();
+        // What is typed in a chat comes from standard input, where there is no prompt.
+        let typed: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix(">>> ")).collect();
+        let expected: Vec<&str> = printed.lines().filter(|line| !line.starts_with(">>> ")).collect();
+        let arguments = if line.contains(" encode ") { "--backend cpu" } else { &SETTINGS.join(" ") };
+        let line = line.replace("rows.npy", "FOLDER/rows.npy").replace("rullama ", "\"$RULLAMA\" ");
+        let line = line.replace("FOLDER", folder.path().to_str().unwrap());
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("{line} {arguments}")]).current_dir(&root);
+        shell.env("RULLAMA", env!("CARGO_BIN_EXE_rullama")).env("OLLAMA_MODELS", "/nonexistent");
+        let said = common::success(&mut shell, typed.join("\n"));
+        let said = said.replace(&format!("{}/", folder.path().display()), "");
+        assert_eq!(said.trim_end().lines().collect::<Vec<_>>(), expected, "{line}");
+        examples += 1;
+    }
+    assert_eq!(examples, 6);
+}
