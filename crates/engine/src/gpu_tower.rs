@@ -23,7 +23,7 @@ pub(crate) struct GpuTower {
 /// Where the tower is.
 enum Loaded {
     /// On the GPU, beside this model. A model that was loaded again has a tower of its own.
-    Gpu(Rc<GpuModel>, GpuEncoder),
+    Gpu(Rc<GpuModel>, Box<GpuEncoder>),
     Cpu(Box<dyn Encoder>),
 }
 
@@ -47,7 +47,7 @@ impl GpuTower {
             if !matches!(&*loaded, Some(Loaded::Gpu(beside, _)) if Rc::ptr_eq(beside, &model)) {
                 *loaded = None;
                 let encoder = self.load(&model, progress).await?;
-                *loaded = Some(Loaded::Gpu(model, encoder));
+                *loaded = Some(Loaded::Gpu(model, Box::new(encoder)));
             }
         }
         match &*loaded {
