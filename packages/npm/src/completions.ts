@@ -4,10 +4,7 @@ import { anyObject, checkedOptions } from "./check.js";
 import { RullamaError } from "./errors.js";
 import { checkNumber, RANGES } from "./ranges.js";
 import type { Reply } from "./reply.js";
-import type { ChatOptions, ChosenLogprob, Message, ReplyResult, Role, Tool, ToolCall } from "./types.js";
-
-/** A part of a message's content. */
-export type ContentPart = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
+import type { ChatOptions, ChosenLogprob, ContentPart, ImageBudget, Message, ReplyResult, Role, Tool, ToolCall } from "./types.js";
 
 export interface CompletionMessage {
   role: Role;
@@ -56,6 +53,8 @@ export interface CompletionRequest {
   presence_penalty?: number;
   /** `none` turns reasoning off; every other level turns it on. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high";
+  /** How many tokens each image may take: {@link ChatOptions.imageBudget}. Not part of OpenAI's API. */
+  image_budget?: ImageBudget;
   user?: string;
   metadata?: Record<string, string>;
   store?: boolean;
