@@ -50,7 +50,7 @@ export async function decodeImage(source: ImageSource, signal?: AbortSignal): Pr
   try {
     const { width, height } = bitmap;
     checkSize(width, height);
-    return { rgba: pixelsOf(bitmap), width, height };
+    return { rgba: await pixelsOf(bitmap), width, height };
   } finally {
     bitmap.close();
   }
