@@ -1,8 +1,8 @@
 // Settings for devices with little memory, mostly phones.
 //
 // There the GPU shares its memory with everything else, and the system takes the GPU away from a page that keeps it busy for long or
-// that is hidden. So embedding tables stay in the file and are read by rows, the context is small, prompts are read in small steps,
-// and replies pause while the page is hidden.
+// that is hidden. So embedding tables stay in the file and are read by rows, the context is small, prompts are read in small steps, what
+// encodes images and sounds does not stay in memory, and replies pause while the page is hidden.
 
 import type { LoadOptions } from "./types.js";
 
@@ -56,9 +56,13 @@ export function hasLittleMemory(hints: DeviceHints): boolean {
 
 /** The options that depend on memory: as given, with smaller defaults if memory is tight. */
 export function memoryOptions(
-  { context, residency }: LoadOptions,
+  { context, residency, keepTowers }: LoadOptions,
   tight: boolean,
-): { context?: number; residency?: string; rows?: number } {
-  const asked = { ...(context === undefined ? {} : { context }), ...(residency === undefined ? {} : { residency }) };
-  return tight ? { context: CONTEXT, residency: "rows", rows: ROWS, ...asked } : asked;
+): { context?: number; residency?: string; rows?: number; keepTowers?: boolean } {
+  const asked = {
+    ...(context === undefined ? {} : { context }),
+    ...(residency === undefined ? {} : { residency }),
+    ...(keepTowers === undefined ? {} : { keepTowers }),
+  };
+  return tight ? { context: CONTEXT, residency: "rows", rows: ROWS, keepTowers: false, ...asked } : asked;
 }

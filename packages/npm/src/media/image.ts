@@ -6,6 +6,7 @@
 import { RullamaError } from "../errors.js";
 import type { DecodedImage } from "../protocol.js";
 import type { ImageSource } from "../types.js";
+import { reasonOf, unreadable } from "./errors.js";
 import { fetchBlob } from "./fetch.js";
 import { formatOf, READ_EVERYWHERE } from "./formats.js";
 import { kindOf } from "./kinds.js";
@@ -74,7 +75,7 @@ async function fileError(file: Blob, cause: unknown): Promise<RullamaError> {
   let format: string | undefined;
   try {
     format = await formatOf("image", file);
-  } catch {
+  } catch (cause) {
     return unreadable(file, cause);
   }
   if (format !== undefined && READ_EVERYWHERE.includes(format)) {
@@ -86,17 +87,6 @@ async function fileError(file: Blob, cause: unknown): Promise<RullamaError> {
 
 function broken(cause: unknown): RullamaError {
   return new RullamaError("media.image.broken", `The image can't be decoded: ${reasonOf(cause)}.`, { cause });
-}
-
-/** The error of a file that was changed or deleted after it was chosen. */
-export function unreadable(file: Blob, cause: unknown): RullamaError {
-  const name = "name" in file ? `\`${String(file.name)}\`` : "A file";
-  return new RullamaError("source.io", `${name} cannot be read: ${reasonOf(cause)}. It may have been changed or moved; choose it again.`, { cause });
-}
-
-/** What the browser says about an error, without a full stop. */
-export function reasonOf(cause: unknown): string {
-  return (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, "");
 }
 
 function checkSize(width: number, height: number): void {
