@@ -54,15 +54,15 @@ export function hasLittleMemory(hints: DeviceHints): boolean {
   return mobile || (/Macintosh/.test(userAgent) && maxTouchPoints > 1);
 }
 
-/** The options that depend on memory: as given, with smaller defaults if memory is tight. */
+/** The options that depend on memory, by the engine's names: as given, with smaller defaults if memory is tight. */
 export function memoryOptions(
   { context, residency, keepTowers }: LoadOptions,
   tight: boolean,
-): { context?: number; residency?: string; rows?: number; keepTowers?: boolean } {
+): { context?: number; residency?: string; rows?: number; keep_towers?: boolean } {
   const asked = {
     ...(context === undefined ? {} : { context }),
     ...(residency === undefined ? {} : { residency }),
-    ...(keepTowers === undefined ? {} : { keepTowers }),
+    ...(keepTowers === undefined ? {} : { keep_towers: keepTowers }),
   };
-  return tight ? { context: CONTEXT, residency: "rows", rows: ROWS, keepTowers: false, ...asked } : asked;
+  return tight ? { context: CONTEXT, residency: "rows", rows: ROWS, keep_towers: false, ...asked } : asked;
 }
