@@ -22,17 +22,13 @@ const AS_STORED: ImageBitmapOptions = { premultiplyAlpha: "none", colorSpaceConv
 /** The image as it is now, if the program may change it later. */
 export async function keepImage(source: ImageSource): Promise<ImageSource> {
   switch (kindOf(source)) {
-    case "ImageData": {
-      const { data, width, height } = source as ImageData;
-      checkSize(width, height);
-      return new ImageData(data.slice(), width, height);
-    }
+    case "ImageData":
     case "ImageBitmap":
     case "HTMLCanvasElement":
     case "OffscreenCanvas": {
-      const image = source as ImageBitmap;
+      const image = source as ImageBitmap | ImageData;
       checkSize(image.width, image.height);
-      return bitmapOf(image);
+      return hasBytes(image) ? new ImageData(image.data.slice(), image.width, image.height) : bitmapOf(image);
     }
     default:
       return source;
@@ -41,8 +37,8 @@ export async function keepImage(source: ImageSource): Promise<ImageSource> {
 
 /** The pixels of an image. */
 export async function decodeImage(source: ImageSource, signal?: AbortSignal): Promise<DecodedImage> {
-  if (kindOf(source) === "ImageData" && kindOf((source as ImageData).data) === "Uint8ClampedArray") {
-    const { data, width, height } = source as ImageData;
+  if (hasBytes(source)) {
+    const { data, width, height } = source;
     checkSize(width, height);
     return { rgba: new Uint8Array(data), width, height };
   }
@@ -55,6 +51,11 @@ export async function decodeImage(source: ImageSource, signal?: AbortSignal): Pr
   } finally {
     bitmap.close();
   }
+}
+
+/** Whether these are pixels as bytes. Some browsers also have pixels of 16-bit floating point, which are drawn. */
+function hasBytes(source: unknown): source is ImageData & { data: Uint8ClampedArray<ArrayBuffer> } {
+  return kindOf(source) === "ImageData" && kindOf((source as ImageData).data) === "Uint8ClampedArray";
 }
 
 type Drawable = Blob | ImageBitmap | ImageData | HTMLCanvasElement | OffscreenCanvas;
