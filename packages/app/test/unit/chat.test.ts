@@ -379,7 +379,7 @@ describe("a full context", () => {
   test("is exported and imported", () => {
     const conversation = chatOf(2);
     (conversation.messages[3] as ChatMessage).trimmed = { first: "q2", dropped: 2, summary: "They met." };
-    expect(importText(exportText([conversation], 0), new Set())).toEqual([conversation]);
+    expect(importText(exportText([conversation], 0), new Set()).conversations).toEqual([conversation]);
   });
 });
 
