@@ -4,16 +4,19 @@ import { useEffect, useState } from "preact/hooks";
 import { count } from "../text/format";
 import { classes } from "../ui/button";
 import { useParts } from "../ui/parts";
+import type { Attachment } from "./attachments";
 import { promptOf } from "./prompt";
+import { softTokens } from "./soft-tokens";
+import { measureWith } from "./trim";
 import { useFrame } from "./use-frame";
 
-export function ContextMeter({ draft }: { draft: string }) {
-  const { chat, host } = useParts();
+export function ContextMeter({ draft, attachments }: { draft: string; attachments: readonly Attachment[] }) {
+  const { chat, host, preferences } = useParts();
   useFrame(() => chat.growth);
   const counted = useTokens();
   const context = host.engine?.info.context;
   const { writing, conversation } = chat;
-  const typed = draftTokens(draft);
+  const typed = draftTokens(draft) + softTokens(attachments, preferences.settings.imageBudget);
   const written = writing?.conversation === conversation ? writing.tokens : 0;
   const used = (counted ?? 0) + written + typed;
   if (context === undefined || counted === undefined || used === 0) {
@@ -42,7 +45,8 @@ export function ContextMeter({ draft }: { draft: string }) {
 
 /** The tokens of the shown branch, as the loaded model counts them; undefined while that is unknown. */
 function useTokens(): number | undefined {
-  const { chat, host } = useParts();
+  const { chat, host, preferences } = useParts();
+  const { imageBudget } = preferences.settings;
   const [tokens, setTokens] = useState<number | undefined>();
   const { engine } = host;
   const { conversation, writing } = chat;
@@ -53,18 +57,13 @@ function useTokens(): number | undefined {
       return;
     }
     let outdated = false;
-    const measure = async () => {
-      const prompt = promptOf(conversation, answering?.parent ?? undefined);
-      const { length } = await engine.tokenize(await engine.render(prompt));
-      return length;
-    };
-    void measure()
+    void measureWith(engine, imageBudget)(promptOf(conversation, answering?.parent ?? undefined))
       .catch(() => undefined)
       .then((length) => !outdated && setTokens(length));
     return () => {
       outdated = true;
     };
-  }, [engine, conversation, answering, conversation.messages.length, JSON.stringify(conversation.shown), conversation.system, chat.finished]);
+  }, [engine, conversation, answering, conversation.messages.length, JSON.stringify(conversation.shown), conversation.system, chat.finished, imageBudget]);
   return tokens;
 }
 
