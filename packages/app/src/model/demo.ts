@@ -21,7 +21,7 @@ export const DEMO_TITLE = `${DEMO_LABEL}, answers questions about rullama`;
 export const DEMO_LIMITS = "For demonstration only: it is not Gemma, and knows little beyond rullama and simple sums.";
 
 /** Suggested questions. `crates/cli/tests/demo.rs` checks its answers to them. */
-export const DEMO_QUESTIONS: readonly string[] = ["What is rullama?", "How do I load a model of my own?", "What is 7 + 5?"];
+export const DEMO_QUESTIONS: readonly string[] = ["What is rullama?", "What is 7 + 5?", "How do I load a model of my own?"];
 
 /** A question about an image or a sound, which are files of the app. */
 export interface DemoExample {
