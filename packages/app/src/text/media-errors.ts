@@ -38,6 +38,7 @@ export const MEDIA_ENTRIES: Readonly<Record<string, Entry>> = {
     step: "none",
   },
   "media.image.broken": { title: "The image is damaged", text: "It can't be decoded. Attach another copy of it.", step: "none" },
+  "media.image.no_decoder": { title: "This browser can't read images", text: "It has no image decoder for pages. Use a current version of Firefox, Chrome, Edge or Safari.", step: "none" },
   "media.image.memory": { title: "The image needs too much memory", text: "Make it smaller and attach it again.", step: "none" },
   "media.sound": { title: "The sound can't be used", text: "Attach another sound.", step: "none" },
   "media.sound.empty": { title: "The sound is empty", text: "It has no samples. Record it again, or attach another sound.", step: "none" },

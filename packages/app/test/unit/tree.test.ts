@@ -105,7 +105,7 @@ describe("export and import", () => {
   test.each([
     ["no JSON", "{"],
     ["another format", changed((file) => (file.format = "x"))],
-    ["a newer version", changed((file) => (file.version = 2))],
+    ["a newer version", changed((file) => (file.version = 3))],
     ["no list", changed((file) => (file.conversations = {}))],
     ["a role", changed((file) => (file.conversations[0].messages[0].role = "system"))],
     ["a state", changed((file) => (file.conversations[0].messages[0].state = "x"))],
