@@ -13,6 +13,7 @@ import { chatting, conversations, transfer } from "./chat.mjs";
 import { demoAnswers, demoInterrupted, demoOffline, demoViews, demoWithoutStore, firstStart } from "./demo.mjs";
 import { device } from "./device.mjs";
 import { markdown } from "./markdown.mjs";
+import { attaching, sending, textOnly } from "./media.mjs";
 import { byAddress, byFile, equalTroubles, fromServer, pulledAnew, reports, saved, tooLarge } from "./models.mjs";
 import { onGpu } from "./gpu.mjs";
 import { cached, lostDevice, newVersion, offline, silentServer, watchReplies, withoutWebGpu } from "./offline.mjs";
@@ -85,6 +86,7 @@ export const tests = [
       await transfer(t, app);
       await cached(t, app);
       await markdown(t, app);
+      await textOnly(t, app);
       if (isChromium) {
         await everyView(t, app);
         await keyboard(t, app);
@@ -94,6 +96,15 @@ export const tests = [
         await equalTroubles(t, app, "in the main tab");
         await lostDevice(t, app);
       }
+      await app.close();
+    },
+  },
+  {
+    title: "images and sounds",
+    async run(t) {
+      const app = await attaching(t, t.browser, t.shared.rullama.origin);
+      await sending(t, app);
+      await equalTroubles(t, app, "with images and sounds");
       await app.close();
     },
   },
