@@ -38,13 +38,12 @@ export async function isTight({ tight }: Pick<LoadOptions, "tight">): Promise<bo
 
 /** The request for the engine's side. Readers stay with `caller`, which answers their reads. */
 export function loadRequest(source: ModelSource, options: LoadOptions, tight: boolean, caller: Caller): InspectParams {
-  const { backend, kv, memory, floor, subgroups, selfTest, headers, wasm, cpuWasm, cpuThreadsWasm, threads } = options;
-  const { projector, keepTowers = !tight } = options;
+  const { backend, kv, memory, floor, subgroups, selfTest, headers, wasm, cpuWasm, cpuThreadsWasm, threads, projector } = options;
   const addReader = (reader: CustomSource) => caller.addReader(reader);
   return {
     sources: describe(source, addReader),
     ...(projector === undefined ? {} : { projector: describeFile(projector, addReader) }),
-    options: JSON.stringify({ ...memoryOptions(options, tight), kv, memory, floor, subgroups, self_test: selfTest, keepTowers }),
+    options: JSON.stringify({ ...memoryOptions(options, tight), kv, memory, floor, subgroups, self_test: selfTest }),
     ...(headers ? { headers } : {}),
     ...(backend ? { backend } : {}),
     ...(wasm ? { wasm: sentWasm(wasm) } : {}),

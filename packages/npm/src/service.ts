@@ -338,6 +338,9 @@ export class Service {
     return new Promise<unknown>((resolve, reject) => {
       this.#awaited.set(id, { resolve, reject });
       signal?.addEventListener("abort", giveUp);
+      if (signal?.aborted) {
+        return giveUp();
+      }
       this.#port.post(question(id));
     }).finally(() => signal?.removeEventListener("abort", giveUp)) as Promise<T>;
   }

@@ -305,6 +305,8 @@ export interface ModelReport {
   context: number;
   /** The largest context that fits the memory limit and the GPU's limits, up to `contextLength`. */
   largestContext: number;
+  /** The images and sounds that it takes. */
+  media: MediaInfo;
   /** What would compute it, and why. */
   backend: BackendInfo;
   /** Where the weights would live: `cpu`, if the CPU computes; otherwise see {@link LoadOptions.residency}. */

@@ -6,6 +6,7 @@
 import { RullamaError } from "../errors.js";
 import type { DecodedImage } from "../protocol.js";
 import type { ImageSource } from "../types.js";
+import { reasonOf, unreadable } from "./errors.js";
 import { fetchBlob } from "./fetch.js";
 import { formatOf, READ_EVERYWHERE } from "./formats.js";
 import { kindOf } from "./kinds.js";
@@ -21,17 +22,13 @@ const AS_STORED: ImageBitmapOptions = { premultiplyAlpha: "none", colorSpaceConv
 /** The image as it is now, if the program may change it later. */
 export async function keepImage(source: ImageSource): Promise<ImageSource> {
   switch (kindOf(source)) {
-    case "ImageData": {
-      const { data, width, height } = source as ImageData;
-      checkSize(width, height);
-      return new ImageData(data.slice(), width, height);
-    }
+    case "ImageData":
     case "ImageBitmap":
     case "HTMLCanvasElement":
     case "OffscreenCanvas": {
-      const image = source as ImageBitmap;
+      const image = source as ImageBitmap | ImageData;
       checkSize(image.width, image.height);
-      return bitmapOf(image);
+      return hasBytes(image) ? new ImageData(image.data.slice(), image.width, image.height) : bitmapOf(image);
     }
     default:
       return source;
@@ -40,8 +37,8 @@ export async function keepImage(source: ImageSource): Promise<ImageSource> {
 
 /** The pixels of an image. */
 export async function decodeImage(source: ImageSource, signal?: AbortSignal): Promise<DecodedImage> {
-  if (kindOf(source) === "ImageData" && kindOf((source as ImageData).data) === "Uint8ClampedArray") {
-    const { data, width, height } = source as ImageData;
+  if (hasBytes(source)) {
+    const { data, width, height } = source;
     checkSize(width, height);
     return { rgba: new Uint8Array(data), width, height };
   }
@@ -50,10 +47,15 @@ export async function decodeImage(source: ImageSource, signal?: AbortSignal): Pr
   try {
     const { width, height } = bitmap;
     checkSize(width, height);
-    return { rgba: pixelsOf(bitmap), width, height };
+    return { rgba: await pixelsOf(bitmap), width, height };
   } finally {
     bitmap.close();
   }
+}
+
+/** Whether these are pixels as bytes. Some browsers also have pixels of 16-bit floating point, which are drawn. */
+function hasBytes(source: unknown): source is ImageData & { data: Uint8ClampedArray<ArrayBuffer> } {
+  return kindOf(source) === "ImageData" && kindOf((source as ImageData).data) === "Uint8ClampedArray";
 }
 
 type Drawable = Blob | ImageBitmap | ImageData | HTMLCanvasElement | OffscreenCanvas;
@@ -74,7 +76,7 @@ async function fileError(file: Blob, cause: unknown): Promise<RullamaError> {
   let format: string | undefined;
   try {
     format = await formatOf("image", file);
-  } catch {
+  } catch (cause) {
     return unreadable(file, cause);
   }
   if (format !== undefined && READ_EVERYWHERE.includes(format)) {
@@ -86,17 +88,6 @@ async function fileError(file: Blob, cause: unknown): Promise<RullamaError> {
 
 function broken(cause: unknown): RullamaError {
   return new RullamaError("media.image.broken", `The image can't be decoded: ${reasonOf(cause)}.`, { cause });
-}
-
-/** The error of a file that was changed or deleted after it was chosen. */
-export function unreadable(file: Blob, cause: unknown): RullamaError {
-  const name = "name" in file ? `\`${String(file.name)}\`` : "A file";
-  return new RullamaError("source.io", `${name} cannot be read: ${reasonOf(cause)}. It may have been changed or moved; choose it again.`, { cause });
-}
-
-/** What the browser says about an error, without a full stop. */
-export function reasonOf(cause: unknown): string {
-  return (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, "");
 }
 
 function checkSize(width: number, height: number): void {

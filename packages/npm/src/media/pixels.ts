@@ -7,11 +7,11 @@ import { straightPixels } from "./straight.js";
 const TILE = 2048;
 
 /** The pixels as bytes: red, green, blue and opacity, row by row. */
-export function pixelsOf(bitmap: ImageBitmap): Uint8Array<ArrayBuffer> {
+export async function pixelsOf(bitmap: ImageBitmap): Promise<Uint8Array<ArrayBuffer>> {
   const pixels = memoryFor(bitmap);
   const isOpaque = copyTiles(bitmap, pixels);
   // A canvas multiplies colours with their opacity, so those of transparent pixels are lost there.
-  return isOpaque ? pixels : (straightPixels(bitmap) ?? pixels);
+  return isOpaque ? pixels : ((await straightPixels(bitmap)) ?? pixels);
 }
 
 function memoryFor({ width, height }: ImageBitmap): Uint8Array<ArrayBuffer> {

@@ -3,9 +3,9 @@
 import { RullamaError } from "../errors.js";
 import type { DecodedSound } from "../protocol.js";
 import type { SoundSource } from "../types.js";
+import { reasonOf, unreadable } from "./errors.js";
 import { fetchBlob } from "./fetch.js";
 import { formatOf } from "./formats.js";
-import { reasonOf, unreadable } from "./image.js";
 import { kindOf } from "./kinds.js";
 
 /** Samples per second of every sound that a model hears. */

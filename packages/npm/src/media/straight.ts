@@ -1,7 +1,12 @@
 // Reads pixels with the colours that transparent ones have in the file, which a two-dimensional canvas does not keep.
 
-/** The pixels; undefined where there is no WebGL, or the image is too large for it. */
-export function straightPixels(bitmap: ImageBitmap): Uint8Array<ArrayBuffer> | undefined {
+/** The pixels; undefined in a browser that has neither of the ways to read them. */
+export async function straightPixels(bitmap: ImageBitmap): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  return byTexture(bitmap) ?? (await byFrame(bitmap));
+}
+
+/** By WebGL; undefined where there is none, or the image is too large for it. */
+function byTexture(bitmap: ImageBitmap): Uint8Array<ArrayBuffer> | undefined {
   const gl = typeof OffscreenCanvas === "undefined" ? null : new OffscreenCanvas(1, 1).getContext("webgl");
   if (!gl) {
     return undefined;
@@ -29,4 +34,24 @@ function readTexture(gl: WebGLRenderingContext, bitmap: ImageBitmap): Uint8Array
   const pixels = new Uint8Array(4 * width * height);
   gl.readPixels(0, 0, width, height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
   return gl.getError() === gl.NO_ERROR ? pixels : undefined;
+}
+
+/** By a frame of a video; undefined where there are none, or they can't be read as RGBA. */
+async function byFrame(bitmap: ImageBitmap): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const { width, height } = bitmap;
+  if (typeof VideoFrame === "undefined") {
+    return undefined;
+  }
+  let frame: VideoFrame | undefined;
+  try {
+    frame = new VideoFrame(bitmap, { timestamp: 0 });
+    const options: VideoFrameCopyToOptions = { format: "RGBA", layout: [{ offset: 0, stride: 4 * width }] };
+    const pixels = new Uint8Array(4 * width * height);
+    await frame.copyTo(pixels, options);
+    return pixels;
+  } catch {
+    return undefined;
+  } finally {
+    frame?.close();
+  }
 }
