@@ -22,6 +22,11 @@ function soundTooLong(details: Details): string {
 
 export const MEDIA_ENTRIES: Readonly<Record<string, Entry>> = {
   "input.media_unknown": { title: "An attachment can't be used", text: "It is neither an image nor a sound that rullama can read.", step: "none" },
+  "input.media_too_large": {
+    title: "The image has too much detail",
+    text: "It becomes more tokens than this model can read at once on this device. Choose less image detail in the settings.",
+    step: "settings",
+  },
   media: { title: "An attachment can't be used", text: "Remove it, or attach another file.", step: "none" },
   "media.image": { title: "The image can't be used", text: "Attach another image.", step: "none" },
   "media.image.budget": { title: "The image detail is invalid", text: "Choose another image detail in the settings.", step: "settings" },

@@ -155,7 +155,7 @@ describe("what errors say", () => {
     ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "source.content_range"],
     ...["source.address", "source.offline", "source.timeout", "source.cors", "context.message", "context.answer"],
     ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid", "import.too_large", "export.too_large", "report.refused"],
-    ...["model.no_images", "model.no_audio", "input.media_unknown", "media.sound.too_short", "media.sound.no_decoder", "media.image.no_decoder"],
+    ...["model.no_images", "model.no_audio", "input.media_unknown", "input.media_too_large", "media.sound.too_short", "media.sound.no_decoder", "media.image.no_decoder"],
     ...["attachment.kind", "attachment.too_large", "attachment.missing"],
     ...["capture.denied", "capture.missing", "capture.busy", "capture.insecure", "capture.unavailable"],
     ...MEDIA_CODES,
