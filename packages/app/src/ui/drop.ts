@@ -4,6 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { attachFiles, isMedia } from "../attach/attach";
 import { keepFiles } from "../model/file-card";
+import { chooseFiles } from "../model/projector";
 import { useParts } from "./parts";
 
 /** Whether files are being dragged over the page. */
@@ -35,7 +36,10 @@ export function useDroppedFiles(): boolean {
         }
         void attachFiles(parts, media);
       } else if (files.length > 0) {
-        void host.load({ kind: "files", files, keep: keepFiles.peek() });
+        const choice = chooseFiles(files, keepFiles.peek(), host);
+        if (choice) {
+          void host.load(choice);
+        }
       }
     };
     addEventListener("dragover", over);
