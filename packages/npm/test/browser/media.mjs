@@ -1,5 +1,5 @@
-// What images and sounds become in a browser: the pixels that Pillow decodes, and the tones that were written. No model is needed; how
-// the demo model sees and hears is in demo.mjs.
+// What images and sounds become in a browser: the pixels that Pillow decodes, and the tones that were written; and projectors of models.
+// How the demo model sees and hears is in demo.mjs.
 
 import { readFile } from "node:fs/promises";
 import { pageTest } from "./in-page.mjs";
@@ -162,4 +162,42 @@ const inWorker = pageTest({
   },
 });
 
-export const tests = [images, sources, sounds, inWorker];
+const projectors = pageTest({
+  title: "a projector beside a model lets it see and hear, from the network and from the store",
+  webgpu: false,
+  async prepare() {
+    return { png: await dataUrl("rgb.png") };
+  },
+  async body({ Engine, inspect, ModelStore }, { origin, png }, assert) {
+    const model = `${origin}/models/tiny-12b-Q8_0.gguf`;
+    const projector = `${origin}/models/tiny-12b-mmproj-f16.gguf`;
+    const takes = ({ media: { image, audio } }) => [image, audio];
+    assert.equal([takes(await inspect(model)), takes(await inspect(model, { projector }))], [[false, false], [true, true]]);
+    const options = { think: false, temperature: 0, maxTokens: 4, imageBudget: 70, ignoreEos: true };
+    const messages = [{ role: "user", content: "What is this?", images: [png] }];
+
+    const blind = await Engine.load(model, { context: 256 });
+    await assert.fails(() => blind.chat(messages, options).result(), "model.no_images");
+    await blind.unload();
+
+    const file = await (await fetch(projector)).blob();
+    const replies = [];
+    for (const given of [{ projector }, { projector: file, keepTowers: false }, { projector, store: { name: "mine" } }, { projector: { stored: "tiny-12b-mmproj-f16.gguf" } }]) {
+      const engine = await Engine.load(model, { context: 256, ...given });
+      assert.equal(takes(engine.info), [true, true]);
+      // Twice: towers that are not kept are read again.
+      for (const imageBudget of [70, 140]) {
+        const { ids, usage } = await engine.chat(messages, { ...options, imageBudget }).result();
+        assert(usage.promptTokens > 0.8 * imageBudget, `${usage.promptTokens} tokens with an image`);
+        replies.push(ids);
+      }
+      await engine.unload();
+    }
+    assert.equal(replies.slice(2), [0, 1, 2].flatMap(() => replies.slice(0, 2)), "the replies");
+    const store = await ModelStore.open();
+    assert.equal((await store.list()).map(({ name }) => name).toSorted(), ["mine", "tiny-12b-mmproj-f16.gguf"]);
+    store.close();
+  },
+});
+
+export const tests = [images, sources, sounds, inWorker, projectors];
