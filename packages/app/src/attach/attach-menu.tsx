@@ -1,4 +1,5 @@
-// The buttons of the composer that attach something: a menu of images, sounds and the camera; and the microphone.
+// The buttons of the composer that attach something: a menu of images, sounds and the camera; and the microphone. The dialogs are loaded
+// when they are first opened.
 
 import { useRef } from "preact/hooks";
 import { ACCEPT } from "../chat/attachments";
@@ -6,10 +7,9 @@ import { Button, IconButton } from "../ui/button";
 import { pickFiles } from "../ui/files";
 import { Icon } from "../ui/icons";
 import { focusComposer, isTouch } from "../ui/navigation";
+import { notifyError } from "../ui/notices";
 import { useParts } from "../ui/parts";
 import { attachFiles } from "./attach";
-import { takePhoto } from "./camera-dialog";
-import { recordSound } from "./record-dialog";
 import { reasonAgainst, sensesOf } from "./senses";
 
 export function AttachMenu() {
@@ -22,10 +22,10 @@ export function AttachMenu() {
     void choose().then(async (files) => {
       await attachFiles(parts, files.filter((file) => file !== undefined));
       focusAfter();
-    });
+    }, notifyError);
   };
   // A phone's own camera app is better than a dialog, and asks for no permission.
-  const photo = () => (isTouch() ? pickFiles("image/*", false, { camera: true }) : takePhoto().then((file) => [file]));
+  const photo = () => (isTouch() ? pickFiles("image/*", false, { camera: true }) : import("./camera-dialog").then(async ({ takePhoto }) => [await takePhoto()]));
   return (
     <details class="menu attach-menu" ref={menu}>
       <summary aria-label="Attach" title="Attach an image or a sound">
@@ -58,13 +58,14 @@ export function RecordButton() {
     return null;
   }
   const record = async () => {
+    const { recordSound } = await import("./record-dialog");
     const file = await recordSound(senses.longest);
     if (file) {
       await attachFiles(parts, [file]);
       focusAfter();
     }
   };
-  return <IconButton label="Record a sound" icon="microphone" class="record" onClick={() => void record()} />;
+  return <IconButton label="Record a sound" icon="microphone" class="record" onClick={() => void record().catch(notifyError)} />;
 }
 
 /** What was attached is to be asked about. */

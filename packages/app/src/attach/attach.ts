@@ -4,7 +4,6 @@ import { MOST_ATTACHMENTS, mediumOf, typeOf, type Attachment } from "../chat/att
 import { explain } from "../text/errors";
 import { announce, notify } from "../ui/notices";
 import type { Parts } from "../ui/parts";
-import { examineFile } from "./examine-file";
 import { reasonAgainst, sensesOf } from "./senses";
 
 /** Whether a file is an image or a sound. */
@@ -43,6 +42,7 @@ export async function attachFiles(parts: Parts, files: readonly File[]): Promise
 
 /** Examines a file and stores its content. */
 export async function keepFile({ library }: Pick<Parts, "library">, file: File, longest: number): Promise<Attachment> {
+  const { examineFile } = await import("./examine-file");
   const { content, ...examined } = await examineFile(file, longest);
   const { id, lasting } = await library.attachments.add(content);
   if (!lasting && library.lasting) {

@@ -7,7 +7,6 @@ import type { AttachmentStore } from "./attachment-store";
 import { attachedTo } from "./attachments";
 import { toBase64 } from "./base64";
 import { fileNameOf, markdownText } from "./markdown-export";
-import { exportText } from "./transfer";
 import type { Conversation } from "./tree";
 
 /** The most bytes of images and sounds in one file: browsers hold no longer texts than their base64. */
@@ -20,6 +19,7 @@ export async function exportJson(conversations: readonly Conversation[], store: 
   }
   const now = Date.now();
   try {
+    const { exportText } = await import("./transfer");
     const text = exportText(conversations, now, await contentsOf(conversations, store));
     saveFile(`rullama-conversations-${fileDate(now)}.json`, new Blob([text], { type: "application/json" }));
   } catch (error) {

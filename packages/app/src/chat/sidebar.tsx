@@ -9,7 +9,6 @@ import { notify, notifyError } from "../ui/notices";
 import { useParts } from "../ui/parts";
 import { ConversationList } from "./conversation-list";
 import { exportJson } from "./export";
-import { importChats } from "./import";
 import type { Library } from "./library";
 import { ThemeButton } from "./theme-button";
 
@@ -64,6 +63,7 @@ async function chooseAndImport(library: Library): Promise<void> {
     return;
   }
   try {
+    const { importChats } = await import("./import");
     const count = await importChats(library, file);
     notify(count === 1 ? "Imported one chat." : `Imported ${count} chats.`);
   } catch (error) {
