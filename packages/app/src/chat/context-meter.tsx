@@ -1,22 +1,24 @@
 // How full the context is, including the message that is being typed.
 
 import { useEffect, useState } from "preact/hooks";
+import type { ImageBudget } from "rullama";
 import { count } from "../text/format";
 import { classes } from "../ui/button";
 import { useParts } from "../ui/parts";
 import type { Attachment } from "./attachments";
 import { promptOf } from "./prompt";
-import { softTokens } from "./soft-tokens";
+import { budgetFor, softTokens } from "./soft-tokens";
 import { measureWith } from "./trim";
 import { useFrame } from "./use-frame";
 
 export function ContextMeter({ draft, attachments }: { draft: string; attachments: readonly Attachment[] }) {
-  const { chat, host, preferences } = useParts();
+  const { chat, host } = useParts();
+  const budget = useBudget();
   useFrame(() => chat.growth);
   const counted = useTokens();
   const context = host.engine?.info.context;
   const { writing, conversation } = chat;
-  const typed = draftTokens(draft) + softTokens(attachments, preferences.settings.imageBudget);
+  const typed = draftTokens(draft) + softTokens(attachments, budget);
   const written = writing?.conversation === conversation ? writing.tokens : 0;
   const used = (counted ?? 0) + written + typed;
   if (context === undefined || counted === undefined || used === 0) {
@@ -43,10 +45,17 @@ export function ContextMeter({ draft, attachments }: { draft: string; attachment
   );
 }
 
+/** The tokens that each image may take. */
+function useBudget(): ImageBudget {
+  const { host, preferences } = useParts();
+  const { imageBudget } = preferences.settings;
+  return host.engine ? budgetFor(host.engine.info, imageBudget) : imageBudget;
+}
+
 /** The tokens of the shown branch, as the loaded model counts them; undefined while that is unknown. */
 function useTokens(): number | undefined {
-  const { chat, host, preferences } = useParts();
-  const { imageBudget } = preferences.settings;
+  const { chat, host } = useParts();
+  const budget = useBudget();
   const [tokens, setTokens] = useState<number | undefined>();
   const { engine } = host;
   const { conversation, writing } = chat;
@@ -57,13 +66,13 @@ function useTokens(): number | undefined {
       return;
     }
     let outdated = false;
-    void measureWith(engine, imageBudget)(promptOf(conversation, answering?.parent ?? undefined))
+    void measureWith(engine, budget)(promptOf(conversation, answering?.parent ?? undefined))
       .catch(() => undefined)
       .then((length) => !outdated && setTokens(length));
     return () => {
       outdated = true;
     };
-  }, [engine, conversation, answering, conversation.messages.length, JSON.stringify(conversation.shown), conversation.system, chat.finished, imageBudget]);
+  }, [engine, conversation, answering, conversation.messages.length, JSON.stringify(conversation.shown), conversation.system, chat.finished, budget]);
   return tokens;
 }
 

@@ -5,7 +5,7 @@
 // components that use a getter are updated.
 
 import { effect, signal, untracked } from "@preact/signals";
-import type { ChatOptions, EncodeProgress, Engine, Reply } from "rullama";
+import type { ChatOptions, EncodeProgress, Engine, ImageBudget, Reply } from "rullama";
 import type { ModelHost } from "../model/host";
 import type { Preferences } from "../state/preferences";
 import type { Settings } from "../state/settings";
@@ -16,6 +16,7 @@ import type { Library } from "./library";
 import { mediaOf, mediaTokens, textOnly, withMedia } from "./media";
 import { promptOf, type PromptMessage } from "./prompt";
 import { MessageQueue, takeUnsent } from "./queue";
+import { budgetFor } from "./soft-tokens";
 import { add, children, find, newConversation, newId, path, removeLeaf, show, type ChatMessage, type Conversation, type Trimmed } from "./tree";
 import { measureWith, planTrim, summaryPrompt, summaryTokens, type Measure } from "./trim";
 
@@ -452,7 +453,6 @@ export class ChatController {
     const { content } = message;
     const request = content === "" ? [] : continuationRequest(content);
     const messages = [...(await withMedia(prompt, this.#library.attachments)), ...request];
-    const { imageBudget } = this.#preferences.settings;
     const onEncode = (progress: EncodeProgress) => {
       writing.encoding = progress;
       this.#growth.value += 1;
@@ -463,7 +463,7 @@ export class ChatController {
     } else {
       message.content += " ";
     }
-    return engine.chat(messages, { ...options, imageBudget, onEncode, ...(content === "" ? {} : { think: false }) });
+    return engine.chat(messages, { ...options, imageBudget: this.#imageBudget(engine), onEncode, ...(content === "" ? {} : { think: false }) });
   }
 
   #continuation(engine: Engine, prompt: PromptMessage[], message: ChatMessage): Promise<Continuation> {
@@ -471,13 +471,17 @@ export class ChatController {
   }
 
   #measure(engine: Engine): Measure {
-    return measureWith(engine, this.#preferences.settings.imageBudget);
+    return measureWith(engine, this.#imageBudget(engine));
+  }
+
+  #imageBudget({ info }: Engine): ImageBudget {
+    return budgetFor(info, this.#preferences.settings.imageBudget);
   }
 
   /** Counts the tokens of a prompt together with the part of the answer that exists. */
   #measureContinued(engine: Engine, message: ChatMessage): Measure {
-    const { imageBudget } = this.#preferences.settings;
-    return async (prompt) => (await this.#continuation(engine, prompt, message)).ids.length + mediaTokens(prompt, imageBudget);
+    const budget = this.#imageBudget(engine);
+    return async (prompt) => (await this.#continuation(engine, prompt, message)).ids.length + mediaTokens(prompt, budget);
   }
 
   /** Writes the summary of the messages that are left out, if one is wanted. */

@@ -62,7 +62,7 @@ function Answer({ message, place, follow }: MessageProps) {
   return (
     <article class={classes("message assistant", waiting && "waiting")} aria-label="Model" aria-busy={state === "writing"} data-id={id} data-state={state}>
       {trimmed && <TrimNote trimmed={trimmed} writing={growing} />}
-      {encoding && <p class="encoding">{encodingText(encoding)}</p>}
+      {encoding && !isEncoded(encoding) && <p class="encoding">{encodingText(encoding)}</p>}
       {thought && (
         <details class="thought">
           <summary>{growing && content === "" ? "Thinking…" : "Thoughts"}</summary>
@@ -81,7 +81,12 @@ function Answer({ message, place, follow }: MessageProps) {
   );
 }
 
-/** "Looking at image 1 of 2 … 40 %". The position counts images and sounds of the whole chat, as the engine does. */
+/** Whether the last image or sound is done: from then on, the model reads the prompt. */
+function isEncoded({ index, count, fraction }: EncodeProgress): boolean {
+  return fraction >= 1 && index + 1 >= count;
+}
+
+/** "Looking at the image (1 of 2) … 40 %". The position counts images and sounds of the whole chat, as the engine does. */
 export function encodingText({ medium, index, count, fraction }: EncodeProgress): string {
   const place = count > 1 ? ` (${index + 1} of ${count})` : "";
   const done = `${Math.floor(fraction * 100)} %`;

@@ -10,7 +10,7 @@ import { Button, IconButton } from "../ui/button";
 import { openDialog } from "../ui/dialog";
 import type { Parts } from "../ui/parts";
 import { NumberField } from "./number-field";
-import { BUDGETS, DEFAULT_BUDGET } from "./soft-tokens";
+import { BUDGETS, DEFAULT_BUDGET, budgetFor } from "./soft-tokens";
 
 export function openSettings(parts: Parts): void {
   void openDialog("Settings", (close) => <SettingsPanel parts={parts} close={() => close("")} />, { class: "panel" });
@@ -128,8 +128,8 @@ function SystemPrompt({ parts: { chat, preferences } }: { parts: Parts }) {
 
 /** How many tokens each image may take. */
 function ImageDetailField({ parts: { preferences, host } }: { parts: Parts }) {
-  const { imageBudget } = preferences.settings;
   const budgets = host.engine?.info.media?.imageBudgets ?? [];
+  const imageBudget = host.engine ? budgetFor(host.engine.info, preferences.settings.imageBudget) : preferences.settings.imageBudget;
   return (
     <label class="field number-field">
       <span>

@@ -1,13 +1,19 @@
 // How many tokens of the context an image or a sound takes. The engine knows it exactly when it has encoded it; this is the same rule,
 // for the meter and for making room.
 
-import type { ImageBudget } from "rullama";
+import type { EngineInfo, ImageBudget } from "rullama";
 import type { Attachment } from "./attachments";
 
 /** The tokens that each image may take at most. */
 export const BUDGETS: readonly ImageBudget[] = [70, 140, 280, 560, 1120];
 
 export const DEFAULT_BUDGET: ImageBudget = 280;
+
+/** The image detail that is used: the wanted one, if the model was trained with it. */
+export function budgetFor({ media }: Pick<EngineInfo, "media">, wanted: ImageBudget): ImageBudget {
+  const { imageBudgets = [], defaultImageBudget = wanted } = media ?? {};
+  return imageBudgets.length === 0 || imageBudgets.includes(wanted) ? wanted : defaultImageBudget;
+}
 
 /** Pixels along a side of the square that becomes one token. */
 const SIDE = 48;

@@ -81,12 +81,12 @@ export const tests = [
       const isChromium = t.browser.name === "chromium";
       const app = await App.open(t.browser, line.origin, { before: watchReplies });
       await fromServer(t, app);
+      await textOnly(t, app);
       await chatting(t, app);
       await conversations(t, app);
       await transfer(t, app);
       await cached(t, app);
       await markdown(t, app);
-      await textOnly(t, app);
       if (isChromium) {
         await everyView(t, app);
         await keyboard(t, app);

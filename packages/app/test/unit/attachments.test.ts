@@ -9,7 +9,7 @@ import { markdownText } from "../../src/chat/markdown-export";
 import { mediaTokens, withMedia } from "../../src/chat/media";
 import { encodingText } from "../../src/chat/message-view";
 import { search } from "../../src/chat/search";
-import { softTokens } from "../../src/chat/soft-tokens";
+import { budgetFor, softTokens } from "../../src/chat/soft-tokens";
 import { newConversation, path } from "../../src/chat/tree";
 import { planTrim, measureWith } from "../../src/chat/trim";
 import { makeChat, settle } from "./fake-chat";
@@ -67,6 +67,12 @@ describe("the tokens of images and sounds", () => {
       const tokens = softTokens([{ ...CAT, width: width as number, height: height as number }], budget as ImageBudget);
       expect(tokens - 2, `${width}×${height} of ${budget}`).toBe(((across as number) / 48) * ((down as number) / 48));
     }
+  });
+
+  test("follow the image detail of the settings, if the model was trained with it", () => {
+    const media = { image: true, audio: false, imageBudgets: [70, 280] as ImageBudget[], defaultImageBudget: 280 as const, longestSound: 0 };
+    expect([budgetFor({ media }, 70), budgetFor({ media }, 1120)]).toEqual([70, 280]);
+    expect(budgetFor({} as { media: typeof media }, 560)).toBe(560);
   });
 
   test("of sounds are 25 a second; unknown sizes count as the largest", () => {

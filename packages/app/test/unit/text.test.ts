@@ -243,6 +243,7 @@ describe("settings", () => {
       context: 256,
     });
     expect(["cpu", "gpu", "auto", "tpu", null].map((backend) => readSettings({ backend }).backend)).toEqual(["cpu", "gpu", "auto", "auto", "auto"]);
+    expect([70, 1120, 71, "280", null].map((imageBudget) => readSettings({ imageBudget }).imageBudget)).toEqual([70, 1120, 280, 280, 280]);
     expect(readSettings({ temperature: null }).temperature).toBe(DEFAULTS.temperature);
   });
 
