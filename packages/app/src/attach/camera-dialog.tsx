@@ -38,6 +38,7 @@ function CameraPanel({ keep, close }: { keep: (photo: File) => void; close: (res
       stop();
     };
   }, []);
+  useEffect(() => document.querySelector<HTMLElement>(".dialog.camera .primary:not(:disabled)")?.focus(), [ready]);
   const shoot = async () => {
     try {
       keep(await photoOf(video.current as HTMLVideoElement));

@@ -10,6 +10,9 @@ import { Recorder } from "./recorder";
 /** Below this, there is no sound. */
 const SILENT = 0.08;
 
+/** Seconds before the limit from which on the dialog tells how many are left. */
+const NEAR = 5;
+
 /** Seconds of silence after which the dialog mentions it. */
 const SUSPICIOUS = 3;
 
@@ -50,6 +53,8 @@ function RecordPanel({ longest, keep, close }: PanelProps) {
       recorder.current?.cancel();
     };
   }, []);
+  // Enter does what most users want next, and not "Cancel".
+  useEffect(() => document.querySelector<HTMLElement>(".dialog.recording .primary:not(:disabled)")?.focus(), [state.kind]);
   const finish = async (ended: (file: File) => void) => {
     try {
       const file = await (recorder.current as Recorder).finish(longest);
@@ -128,11 +133,16 @@ function Progress({ recorder, longest, full }: { recorder: Recorder; longest: nu
     };
   }, []);
   const left = Math.max(0, Math.ceil(longest - seconds));
+  useEffect(() => {
+    if (left === NEAR) {
+      announce(`${NEAR} seconds left`);
+    }
+  }, [left]);
   return (
     <div class="recorder">
       <div class="row between">
         <span class="recorder-time">{`${time(Math.min(seconds, longest))} of ${time(longest)}`}</span>
-        {left <= 5 && <span class="recorder-left">{`ends in ${left} s`}</span>}
+        {left <= NEAR && <span class="recorder-left">{`ends in ${left} s`}</span>}
       </div>
       <span class="level" aria-hidden="true">
         <span class="level-fill" ref={bar} />

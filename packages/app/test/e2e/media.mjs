@@ -166,6 +166,24 @@ export async function attaching(checks, browser, origin) {
     equal(await drafted(page), [], "after Esc");
   });
 
+  await checks.check("a recording ends by itself at the limit, which is told, and can be heard before it is attached", async () => {
+    await page.click('[aria-label="Record a sound"]');
+    await page.waitForSelector(".recorder");
+    await page.evaluate(() => {
+      const { now } = performance;
+      performance.now = () => now.call(performance) + 26_500;
+    });
+    await page.waitForSelector(".recorder-left >> text=ends in");
+    await page.waitForSelector("dialog >> text=The recording ended at 30 seconds");
+    await page.waitForFunction(() => document.querySelector("dialog audio")?.duration > 0.5);
+    await app.shot("recording-full");
+    equal(await faultsOf(page), [], "faults");
+    await page.click("dialog >> text=Discard");
+    await app.dialogClosed();
+    equal(await drafted(page), [], "after Discard");
+    await app.reload();
+  });
+
   await checks.check("the camera of a computer takes a photo", async () => {
     await page.click('[aria-label="Attach"]');
     await page.click(".attach-menu >> text=Take a photo");
