@@ -10,7 +10,7 @@ import { Button, IconButton } from "../ui/button";
 import { openDialog } from "../ui/dialog";
 import type { Parts } from "../ui/parts";
 import { NumberField } from "./number-field";
-import { BUDGETS, DEFAULT_BUDGET, budgetFor } from "./soft-tokens";
+import { BUDGETS, budgetFor } from "./soft-tokens";
 
 export function openSettings(parts: Parts): void {
   void openDialog("Settings", (close) => <SettingsPanel parts={parts} close={() => close("")} />, { class: "panel" });
@@ -134,12 +134,12 @@ function ImageDetailField({ parts: { preferences, host } }: { parts: Parts }) {
     <label class="field number-field">
       <span>
         <span>Image detail</span>
-        <small class="muted">The most tokens of context that an image takes. With more, the model can read smaller text, but looks longer at each image.</small>
+        <small class="muted">The most tokens that an image takes. With more, the model can read smaller text, but looks at it for longer and has less context left. 280 is usual.</small>
       </span>
       <select class="input" data-setting="imageBudget" onChange={({ currentTarget }) => preferences.change({ imageBudget: Number(currentTarget.value) as ImageBudget })}>
         {(budgets.length > 0 ? budgets : BUDGETS).map((budget) => (
           <option key={budget} value={budget} selected={budget === imageBudget}>
-            {budget === DEFAULT_BUDGET ? `${budget} (usual)` : count(budget)}
+            {count(budget)}
           </option>
         ))}
       </select>

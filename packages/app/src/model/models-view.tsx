@@ -135,7 +135,8 @@ function takesMedia({ media }: EngineInfo): boolean {
 
 /** What a model takes beside text. */
 function mediaWords({ media }: EngineInfo): string {
-  return ["text", media?.image ? "images" : "", media?.audio ? "sounds" : ""].filter((word) => word !== "").join(", ");
+  const more = [media?.image ? "images" : "", media?.audio ? "sounds" : ""].filter((word) => word !== "");
+  return more.length === 0 ? "text only" : `text, ${more.join(" and ")}`;
 }
 
 function ServerModels({ models, use }: { models: readonly ServerModel[]; use: (choice: ModelChoice) => void }) {
