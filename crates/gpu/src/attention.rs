@@ -1,16 +1,18 @@
 //! The kernels of fused attention: their recipes and their grids.
 //!
 //! Decoding uses `attend_row`, and then `merge`, or a consumer that merges in its prologue. Prompts use `query_heads`,
-//! `cache_heads` and `attend_tile`. Heads of widths that these do not support ([`CacheLayout::fits`]) use the unfused kernels.
+//! `cache_heads` and `attend_tile`; towers use `attend_matrix` on matrix units. Heads of widths that these do not support ([`CacheLayout::fits`]) use the unfused kernels.
 
 use rullama_graph::{Ahead, AttendShape};
 
 use crate::{
-    CacheFormat, CacheLayout,
+    CacheFormat, CacheLayout, MatrixTiles,
     kernel::{Fragment, Kernel, KernelSpec},
+    matrices::SIDE,
     rows::MOST_STEP_ROWS,
     tuning::{
-        GLOBAL_SPLITS, HEAD_THREADS, KEY_THREADS, KEY_THREADS_WITHOUT_SUBGROUPS, MERGE_SLICES, SLIDING_SPLITS,
+        ATTEND_MATRIX_KEYS, GLOBAL_SPLITS, HEAD_THREADS, KEY_THREADS, KEY_THREADS_WITHOUT_SUBGROUPS,
+        MERGE_SLICES, SLIDING_SPLITS,
     },
 };
 
@@ -169,6 +171,28 @@ pub(crate) fn attend_tile_over(layout: CacheFormat, head_width: u32) -> KernelSp
         .with(layout.reader())
         .constant("HEAD_WIDTH", head_width)
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
+}
+
+/// Rows of a workgroup of [`attend_matrix`].
+pub const MATRIX_PAIRS: u32 = 64;
+
+/// The widest head that [`attend_matrix`] is written for.
+const MOST_MATRIX_HEAD: u32 = 80;
+
+/// The kernel by which rows attend to each other, all of them, on matrix units; none for heads that do not fit. Its grid is a
+/// workgroup for each [`MATRIX_PAIRS`] rows, and the heads.
+pub fn attend_matrix(head_width: u32, workgroup_memory: u32) -> Option<KernelSpec> {
+    let keys = ATTEND_MATRIX_KEYS;
+    let quads = head_width.div_ceil(SIDE) * 4 + 2;
+    let halves = (MATRIX_PAIRS + keys) * quads + MATRIX_PAIRS * (keys / 4 + 2);
+    let floats = MATRIX_PAIRS * (keys + 4) + 2 * MATRIX_PAIRS;
+    let fits = head_width.is_multiple_of(4) && head_width <= MOST_MATRIX_HEAD;
+    (fits && 8 * halves + 4 * floats <= workgroup_memory).then(|| {
+        KernelSpec::new(Kernel::AttendMatrix)
+            .constant("SUBGROUP", MatrixTiles::SUBGROUP)
+            .constant("HEAD_WIDTH", head_width)
+            .constant("KEYS", keys)
+    })
 }
 
 /// The grid of [`attend_tile`] for a number of rows.

@@ -48,6 +48,7 @@ files! {
         AttendRow => "kernel/attend_row.wgsl",
         Merge => "kernel/merge.wgsl",
         AttendTile => "kernel/attend_tile.wgsl",
+        AttendMatrix => "kernel/attend_matrix.wgsl",
         Elementwise => "kernel/elementwise.wgsl",
         Copy => "kernel/copy.wgsl",
         MeanRows => "kernel/mean_rows.wgsl",

@@ -157,6 +157,12 @@ uniforms! {
         last: u32,
     }
 
+    /// Attention of rows to each other on matrix units.
+    AttendMatrixParams: "kernel/attend_matrix.wgsl" params {
+        heads: u32,
+        kv_heads: u32,
+    }
+
     /// An operation on each element of two values.
     ElementwiseParams: "kernel/elementwise.wgsl" params {
         width: u32,

@@ -1,6 +1,6 @@
 //! The dispatches of attention.
 
-use rullama_graph::{Ahead, AttendShape, Rows, Value};
+use rullama_graph::{Ahead, AttendShape, Mask, Rows, Value};
 
 use super::{
     BufferRef, Count, Dispatch, Lowering, RopeKey, Unmerged,
@@ -11,10 +11,12 @@ use super::{
 use crate::{
     CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     attention::{self, NO_WEIGHT, RowAttention},
+    matrices::MatrixUse,
     params::{
-        AttendParams, AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams,
+        AttendMatrixParams, AttendParams, AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams,
+        QueryHeadsParams,
     },
-    tuning::{PLAIN_ATTEND_THREADS, PROLOGUE_SPLITS, ROW_THREADS},
+    tuning::{FEW_ROWS, MATRIX_ROWS, PLAIN_ATTEND_THREADS, PROLOGUE_SPLITS, ROW_THREADS},
 };
 
 impl Lowering<'_> {
@@ -223,6 +225,14 @@ impl Lowering<'_> {
             let ahead = u32::from(shape.mask.ahead == Ahead::Step);
             spec.with(Fragment::SeenInRows).constant("AHEAD", ahead)
         };
+        if let Some(spec) = self.matrix_attention(capacity, shape) {
+            let params = AttendMatrixParams { heads, kv_heads };
+            let tiles = Count::Pairs { rows, times: 1, block: attention::MATRIX_PAIRS };
+            let workgroups = [tiles, Count::Fixed(heads), Count::Fixed(1)];
+            let (label, uniforms) = (self.name(out), vec![params.into()]);
+            self.push(Dispatch { label, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+            return Ok(());
+        }
         let (spec, params, workgroups): (_, UniformValue, _) =
             if self.target.fused && format.fits(shape.head_width) {
                 let params = AttendTileParams { heads, kv_heads, window, capacity, last: 0 };
@@ -239,6 +249,18 @@ impl Lowering<'_> {
         let (label, uniforms) = (self.name(out), vec![params]);
         self.push(Dispatch { label, spec: with_mask(spec), uniforms, buffers, workgroups, weight_bytes: 0 });
         Ok(())
+    }
+
+    /// The kernel for matrix units, where many rows see all others.
+    fn matrix_attention(&self, rows: u32, shape: AttendShape) -> Option<KernelSpec> {
+        let target = self.target;
+        let is_worth = match target.matrices {
+            MatrixUse::Never => false,
+            MatrixUse::WhereWorth => rows >= MATRIX_ROWS,
+            MatrixUse::Always(_) => rows > FEW_ROWS,
+        };
+        let fits = target.fused && is_worth && shape.mask == Mask::ALL;
+        fits.then(|| attention::attend_matrix(shape.head_width, target.workgroup_memory)).flatten()
     }
 
     /// Where the weights of a norm begin in the buffer of vectors, or [`NO_WEIGHT`].

@@ -108,6 +108,11 @@ pub(super) fn all() -> [Case; 6] {
     ]
 }
 
+/// The case that only matrix units answer by kernels of their own: a tile of rows and some more, and keys likewise.
+pub(super) fn on_matrix_units() -> Case {
+    Case { name: "attention among rows", graph: among_rows, steps: &[70], answers: &answers::AMONG_ROWS }
+}
+
 /// The token at a position.
 pub(super) fn token(position: u32) -> u32 {
     (37 * position + 11) % VOCABULARY
@@ -152,6 +157,17 @@ fn attending(window: Option<u32>) -> Graph {
         let mask = Mask { window, ..Mask::GLOBAL };
         let shape = AttendShape { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, mask };
         q.attend(stored, shape).linear(weight("output"))
+    })
+}
+
+/// Rows that attend to each other, all of them, as the patches of an image do.
+fn among_rows() -> Graph {
+    build(|_, x, weight| {
+        let x = x.rms_norm(weight("norm"), EPS);
+        let q = x.linear(weight("q")).rms_norm(weight("q_norm"), EPS);
+        let k = x.linear(weight("k")).rms_norm(weight("k_norm"), EPS).scale(4.0);
+        let shape = AttendShape { heads: HEADS, kv_heads: 1, head_width: HEAD_WIDTH, mask: Mask::ALL };
+        q.attend_rows(k, x.linear(weight("v")), shape).linear(weight("output"))
     })
 }
 
@@ -279,7 +295,7 @@ mod tests {
 
     #[test]
     fn answers_are_those_of_the_reference() {
-        for case in all() {
+        for case in all().into_iter().chain([on_matrix_units()]) {
             let values = reference(&case);
             let known = case.answers.iter().flat_map(|(_, answer)| answer);
             let largest = known.fold(0.0_f32, |largest, value| largest.max(value.abs()));
