@@ -334,6 +334,7 @@ impl Lowering<'_> {
         experts_per_row: u32,
     ) -> (KernelSpec, [Count; 3]) {
         let target = self.target;
+        let width = target.graph.weight(linear.outputs[0].0).width;
         let one = Count::Fixed(1);
         match kernel {
             ProductKernel::Rows(shape) => {
@@ -345,17 +346,20 @@ impl Lowering<'_> {
             }
             ProductKernel::Tiles(tiles) => {
                 let [x, ..] = tiles.grid(1, outputs);
-                (tiles.constants(spec), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), one])
+                (tiles.constants(spec, width), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), one])
             }
             ProductKernel::Grouped(tiles, experts) => {
                 let [x, ..] = tiles.grid(1, outputs);
                 let y = Count::Tiles { rows: linear.rows, experts, tile_rows: tiles.rows };
-                (tiles.constants(spec), [Count::Fixed(x), y, one])
+                (tiles.constants(spec, width), [Count::Fixed(x), y, one])
             }
             ProductKernel::Matrices(tiles) => {
                 let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
                 let [x, ..] = tiles.grid(1, outputs, paired);
-                (tiles.constants(spec), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows()), one])
+                (
+                    tiles.constants(spec, width),
+                    [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows()), one],
+                )
             }
         }
     }

@@ -47,10 +47,12 @@ enum Cut {
 }
 
 impl Cut {
-    fn spec(self, format: Format, epilogue: Fragment) -> KernelSpec {
+    fn spec(self, format: Format, epilogue: Fragment, width: u32) -> KernelSpec {
         match self {
-            Self::Tiles(tiles) => spec(format, epilogue, &tiles),
-            Self::Matrices(tiles) => tiles.constants(linear::spec(Kernel::LinearMatrix, format, epilogue)),
+            Self::Tiles(tiles) => spec(format, epilogue, &tiles, width),
+            Self::Matrices(tiles) => {
+                tiles.constants(linear::spec(Kernel::LinearMatrix, format, epilogue), width)
+            }
         }
     }
 
@@ -71,8 +73,8 @@ impl Cut {
     }
 }
 
-fn spec(format: Format, epilogue: Fragment, tiles: &Tiles) -> KernelSpec {
-    tiles.constants(linear::spec(Kernel::LinearTile, format, epilogue).with(Fragment::InOrder))
+fn spec(format: Format, epilogue: Fragment, tiles: &Tiles, width: u32) -> KernelSpec {
+    tiles.constants(linear::spec(Kernel::LinearTile, format, epilogue).with(Fragment::InOrder), width)
 }
 
 /// Core WGSL only, of which naga holds `unpack2x16float` to be a capability.
@@ -89,11 +91,11 @@ fn validate(spec: &KernelSpec) {
 fn kernels_are_valid() {
     for tiles in CHOSEN.into_iter().chain(measured()) {
         for format in PACKED_FORMATS {
-            validate(&spec(format, Fragment::Store, &tiles));
-            validate(&spec(format, Fragment::GeluPair, &tiles.paired()));
+            validate(&spec(format, Fragment::Store, &tiles, 64));
+            validate(&spec(format, Fragment::GeluPair, &tiles.paired(), 64));
         }
         for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
-            validate(&spec(Format::Q4_K, epilogue, &tiles));
+            validate(&spec(Format::Q4_K, epilogue, &tiles, 256));
         }
     }
 }
@@ -179,6 +181,29 @@ fn every_epilogue_agrees() {
     }
 }
 
+/// Floats alone have rows of any width: one quad and more of a chunk, and of the last slab. What lies beyond a row is NaN.
+const RAGGED: [usize; 7] = [4, 20, 36, 72, 100, 176, 1164];
+
+#[test]
+fn widths_that_are_not_whole_chunks_agree() {
+    let gpu = gpu();
+    let lab = Lab::new(&gpu);
+    for format in [Format::F16, Format::BF16, Format::F32] {
+        for (index, width) in RAGGED.into_iter().enumerate() {
+            let case = Case { x_more: 12, ..Case::new(format, 130, 133, width) };
+            let tiles =
+                if index % 2 == 0 { [Tiles::WIDE, Tiles::SMALL] } else { [Tiles::LARGE, Tiles::NARROW] };
+            tiles.into_iter().for_each(|tiles| case.check(&lab, &tiles));
+        }
+    }
+    // The rows of a step may be fewer than those of a tile, and other rows may follow them.
+    let case = Case { x_at: 8, x_more: 4, ..Case::new(Format::F16, 17, 70, 36) };
+    for tiles in [Tiles::FEW, Tiles::FEWEST, Tiles::WIDE] {
+        case.check(&lab, &tiles);
+    }
+    Case { epilogue: Fragment::GeluPair, ..case }.check(&lab, &Tiles::WIDE.paired());
+}
+
 /// Two buffers with half of the rows each give what one does, wherever a tile lies over their border.
 #[test]
 fn shards_agree() {
@@ -226,6 +251,11 @@ fn matrices_agree() {
             let case = Case::new(Format::Q8_0, 130, 300, width);
             for (rows, outputs) in [(9, 7), (33, 1), (64, 256), (65, 129), (130, 300)] {
                 check(case.first(rows, outputs));
+            }
+        }
+        for format in [Format::F16, Format::BF16, Format::F32] {
+            for width in RAGGED.into_iter().chain([4304]) {
+                check(Case { x_more: 12, ..Case::new(format, 130, 133, width) });
             }
         }
         let case = Case::new(Format::Q4_K, 70, 190, 256);
@@ -323,7 +353,7 @@ impl Case {
 
     fn check_cut(&self, lab: &Lab<'_>, cut: Cut) {
         let width = self.packing.width as usize;
-        let spec = cut.spec(self.packing.format, self.epilogue);
+        let spec = cut.spec(self.packing.format, self.epilogue, self.packing.width);
         let paired = self.epilogue == Fragment::GeluPair;
         // Pairs share the rows there are: gates from the start on, and ups some rows later.
         let pair = if paired { self.outputs / 3 } else { 0 };

@@ -127,9 +127,7 @@ impl Fuser<'_> {
                 },
                 _ => continue,
             };
-            let Some(weight) = self.producer(product).op.weight() else { continue };
-            let is_product = matches!(self.producer(product).op, Op::Linear { .. } | Op::ExpertLinear { .. });
-            if is_product && self.has_one_consumer(product) && self.has_fused_kernel(weight) {
+            if self.has_one_consumer(product) && self.is_fused_product(self.producer(product)) {
                 let product = self.source(product).index();
                 self.cover(&covered);
                 self.patterns.epilogues.insert(index, (product, epilogue));
