@@ -11,8 +11,7 @@ use crate::{
     matrices::SIDE,
     rows::MOST_STEP_ROWS,
     tuning::{
-        ATTEND_MATRIX_KEYS, GLOBAL_SPLITS, HEAD_THREADS, KEY_THREADS, KEY_THREADS_WITHOUT_SUBGROUPS,
-        MERGE_SLICES, SLIDING_SPLITS,
+        GLOBAL_SPLITS, HEAD_THREADS, KEY_THREADS, KEY_THREADS_WITHOUT_SUBGROUPS, MERGE_SLICES, SLIDING_SPLITS,
     },
 };
 
@@ -174,7 +173,10 @@ pub(crate) fn attend_tile_over(layout: CacheFormat, head_width: u32) -> KernelSp
 }
 
 /// Rows of a workgroup of [`attend_matrix`].
-pub const MATRIX_PAIRS: u32 = 64;
+pub const MATRIX_PAIRS: u32 = 128;
+
+/// Keys of a tile of [`attend_matrix`]: `KEYS` in its text.
+const MATRIX_KEYS: u32 = 32;
 
 /// The widest head that [`attend_matrix`] is written for.
 const MOST_MATRIX_HEAD: u32 = 80;
@@ -182,16 +184,15 @@ const MOST_MATRIX_HEAD: u32 = 80;
 /// The kernel by which rows attend to each other, all of them, on matrix units; none for heads that do not fit. Its grid is a
 /// workgroup for each [`MATRIX_PAIRS`] rows, and the heads.
 pub fn attend_matrix(head_width: u32, workgroup_memory: u32) -> Option<KernelSpec> {
-    let keys = ATTEND_MATRIX_KEYS;
+    let keys = MATRIX_KEYS;
     let quads = head_width.div_ceil(SIDE) * 4 + 2;
-    let halves = (MATRIX_PAIRS + keys) * quads + MATRIX_PAIRS * (keys / 4 + 2);
-    let floats = MATRIX_PAIRS * (keys + 4) + 2 * MATRIX_PAIRS;
+    let halves = (2 * keys * quads + MATRIX_PAIRS * (keys / 4 + 2)).max(MATRIX_PAIRS * quads);
+    let floats = MATRIX_PAIRS * (keys + 4) + 4;
     let fits = head_width.is_multiple_of(4) && head_width <= MOST_MATRIX_HEAD;
     (fits && 8 * halves + 4 * floats <= workgroup_memory).then(|| {
         KernelSpec::new(Kernel::AttendMatrix)
             .constant("SUBGROUP", MatrixTiles::SUBGROUP)
             .constant("HEAD_WIDTH", head_width)
-            .constant("KEYS", keys)
     })
 }
 

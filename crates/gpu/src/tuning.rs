@@ -176,9 +176,6 @@ pub(crate) const MATRIX_WIDTH: u32 = 768;
 
 // ---- attention
 
-/// Keys of a tile of attention on matrix units. Not measured against 64, which needs more workgroup memory than heads of 72 leave.
-pub(crate) const ATTEND_MATRIX_KEYS: u32 = 32;
-
 /// Splits of one row's context: the keys of a split, and the most splits. With a sliding window there are at most
 /// [`PROLOGUE_SPLITS`], so that the next product can merge them (one kernel, `lab_attention`: 5 µs per layer in a window of
 /// 512, 14 to 18 µs over 4096 keys without a window).
