@@ -114,6 +114,7 @@ files! {
         SampleFinish => "sample/finish.wgsl",
         Store => "epilogue/store.wgsl",
         CappedStore => "epilogue/soft_cap.wgsl",
+        ClampedStore => "epilogue/clamped.wgsl",
         GeluPair => "epilogue/gelu_pair.wgsl",
         GeluOther => "epilogue/gelu_other.wgsl",
         Dense => "select/dense.wgsl",

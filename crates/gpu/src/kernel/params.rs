@@ -27,6 +27,8 @@ uniforms! {
         other_stride: u32,
         factor: f32,
         cap: f32,
+        low: f32,
+        high: f32,
     }
 
     /// A product whose input is merged from the splits of attention.

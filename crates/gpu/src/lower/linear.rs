@@ -5,7 +5,7 @@ use bytemuck::Zeroable;
 use super::{
     BufferRef, Count, Dispatch, Lowering, Place,
     experts::GroupKey,
-    plain::{PlaneParams, expert_stride, fragment, plane_params},
+    plain::{PlaneParams, expert_stride, finite_bounds, fragment, plane_params},
     select::{RowProduct, RowShape},
     stage::{Epilogue, Input, InputSource, Linear, Norm},
 };
@@ -75,6 +75,10 @@ impl Lowering<'_> {
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
             .with(fragment(packed.packing.format)?);
+        let (low, high) = match linear.epilogue {
+            Epilogue::Clamp { low, high } => finite_bounds(low, high),
+            _ => (0.0, 0.0),
+        };
         let params = LinearParams {
             width: info.width,
             outputs,
@@ -85,6 +89,8 @@ impl Lowering<'_> {
             routing_width: 2 * experts_per_row,
             factor: target.manifest.factor(graph, first),
             cap: if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 },
+            low,
+            high,
             ..Zeroable::zeroed()
         };
         let mut product = Product { spec, buffers: Vec::new(), uniforms: Vec::new(), params };
@@ -281,6 +287,7 @@ impl Lowering<'_> {
         match epilogue {
             Epilogue::Store => product.with(Fragment::Store),
             Epilogue::SoftCap(_) => product.with(Fragment::CappedStore),
+            Epilogue::Clamp { .. } => product.with(Fragment::ClampedStore),
             Epilogue::GeluPair { .. } => {
                 product.with(Fragment::Gelu);
                 product.with(Fragment::GeluPair);

@@ -27,7 +27,7 @@ const ROWS: [u32; 5] = [1, 2, 8, 64, 512];
 const CONVERSATIONS: [u32; 3] = [2, 8, 16];
 
 /// Constants that choose between branches or sizes of arrays, by their lower-case names.
-const CHOICES: [&str; 9] = [
+const CHOICES: [&str; 10] = [
     "apart",
     "scaled",
     "normed",
@@ -37,6 +37,7 @@ const CHOICES: [&str; 9] = [
     "grid_rows",
     "head_width",
     "ragged",
+    "each",
 ];
 
 /// Devices: matrix units; subgroups of 32 without them; small subgroups; and what WebGPU guarantees.

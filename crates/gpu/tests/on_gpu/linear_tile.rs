@@ -94,7 +94,7 @@ fn kernels_are_valid() {
             validate(&spec(format, Fragment::Store, &tiles, 64));
             validate(&spec(format, Fragment::GeluPair, &tiles.paired(), 64));
         }
-        for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
+        for epilogue in [Fragment::CappedStore, Fragment::ClampedStore, Fragment::GeluOther] {
             validate(&spec(Format::Q4_K, epilogue, &tiles, 256));
         }
     }
@@ -171,7 +171,7 @@ fn every_epilogue_agrees() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
     let case = Case::new(Format::Q4_K, 70, 45, 256);
-    for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
+    for epilogue in [Fragment::CappedStore, Fragment::ClampedStore, Fragment::GeluOther] {
         for tiles in [Tiles::WIDE, Tiles::NARROW] {
             Case { epilogue, ..case.clone() }.check(&lab, &tiles);
         }
@@ -259,7 +259,9 @@ fn matrices_agree() {
             }
         }
         let case = Case::new(Format::Q4_K, 70, 190, 256);
-        for epilogue in [Fragment::CappedStore, Fragment::GeluOther, Fragment::GeluPair] {
+        for epilogue in
+            [Fragment::CappedStore, Fragment::ClampedStore, Fragment::GeluOther, Fragment::GeluPair]
+        {
             check(Case { epilogue, ..case.clone() });
         }
         let case = Case { shards: vec![0..3, 3..90, 90..203], ..Case::new(Format::Q4_0, 20, 203, 128) };
@@ -369,7 +371,7 @@ impl Case {
         let (x, others) = (lab.floats(&x), lab.floats(&other));
         let y = lab.floats(&vec![untouched; self.y_at + self.rows * y_stride + 7]);
 
-        let cap = 3.0f32;
+        let (cap, low, high) = (3.0f32, -1.5f32, 2.0f32);
         let kernels: Vec<_> = self
             .shards
             .iter()
@@ -397,6 +399,8 @@ impl Case {
                     other_stride: outputs as u32,
                     factor: self.factor,
                     cap,
+                    low,
+                    high,
                 };
                 let buffers = [("weight", &lab.words(&words)), ("x", &x), ("y", &y), ("other", &others)];
                 let grid = cut.grid(self.rows as u32, outputs as u32, paired);
@@ -416,6 +420,7 @@ impl Case {
                 let value = product(output);
                 expected[self.y_at + row * y_stride + output] = match self.epilogue {
                     Fragment::CappedStore => f64::from(cap) * (value / f64::from(cap)).tanh(),
+                    Fragment::ClampedStore => value.clamp(f64::from(low), f64::from(high)),
                     Fragment::GeluPair => gelu(value) * product(output + pair),
                     Fragment::GeluOther => {
                         gelu(value) * f64::from(other[self.other_at + row * outputs + output])

@@ -3,7 +3,7 @@
 //! | pattern | becomes |
 //! |---|---|
 //! | several products of one input | one product of stacked weights |
-//! | `gelu(gate) · up` or a soft cap, after a product | the epilogue of that product |
+//! | `gelu(gate) · up`, a soft cap or a clamp, after a product | the epilogue of that product |
 //! | `(base + norm(branch)) · scale`, then a norm | one row: the prologue of the next product; several rows: one stage |
 //! | norm, rotation and storing of heads, then attention | one stage |
 //! | the per-layer embeddings | one stage |

@@ -99,6 +99,7 @@ impl Fuser<'_> {
         for (index, node) in self.graph.nodes().iter().enumerate() {
             let (product, epilogue, covered) = match node.op {
                 Op::SoftCap { x, cap } => (x, Epilogue::SoftCap(cap), vec![x]),
+                Op::Clamp { x, low, high } => (x, Epilogue::Clamp { low, high }, vec![x]),
                 Op::GeluMul { gate, up } => match (self.producer(gate).op, self.producer(up).op) {
                     (Op::Linear { x, weight, .. }, Op::Linear { x: other_x, weight: other, .. })
                         if self.source(x) == self.source(other_x)
