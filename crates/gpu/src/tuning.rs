@@ -176,6 +176,12 @@ pub(crate) const MATRIX_WIDTH: u32 = 768;
 
 // ---- attention
 
+/// Subgroups of a workgroup of attention on matrix units. More share what is read; but heads wider than 64 need so many registers
+/// that two workgroups of four would fill a processor, and the last ones would wait (one kernel, `lab_tower`).
+pub(crate) fn attend_matrix_teams(head_width: u32) -> u32 {
+    if head_width <= 64 { 4 } else { 2 }
+}
+
 /// Splits of one row's context: the keys of a split, and the most splits. With a sliding window there are at most
 /// [`PROLOGUE_SPLITS`], so that the next product can merge them (one kernel, `lab_attention`: 5 µs per layer in a window of
 /// 512, 14 to 18 µs over 4096 keys without a window).

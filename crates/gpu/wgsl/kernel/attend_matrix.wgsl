@@ -1,13 +1,13 @@
 // attend_matrix: softmax attention of many rows over each other, all of them, with a scale of one, on the matrix units of a
 // GPU that has them.
 //
-// Work split   one workgroup answers 128 rows (x) for one head (y); each of its four subgroups has 32 of them, and each lane
-//              one. It walks along the keys in tiles of KEYS keys, which all lanes bring to workgroup memory in half
+// Work split   one workgroup answers 32 · TEAMS rows (x) for one head (y); each of its subgroups has 32 of them, and each
+//              lane one. It walks along the keys in tiles of KEYS keys, which all lanes bring to workgroup memory in half
 //              precision. A chance is exp(score - most), where `most` is about the row's largest score: sums are rescaled
 //              only if a score exceeds it by more than GROWTH, which is rare after the first tiles. Sums are single precision.
 // Reads        q [rows, heads · HEAD_WIDTH], keys, values [rows, kv_heads · HEAD_WIDTH]
 // Writes       y, as q
-// Constants    SUBGROUP, HEAD_WIDTH (a multiple of 4, at most 80)
+// Constants    SUBGROUP, TEAMS, HEAD_WIDTH (a multiple of 4, at most 80)
 //
 // Needs `shader-f16`, subgroups of one size, and cooperative matrices of 16 × 16 × 16, which only naga's dialect has.
 
@@ -25,7 +25,6 @@ struct Params {
 const NOTHING: f32 = -3.0e38;
 // The largest exponent of a chance, which half precision can hold with room to spare.
 const GROWTH: f32 = 8.0;
-const TEAMS: u32 = 4u;
 const LANES: u32 = SUBGROUP * TEAMS;
 const ROWS: u32 = 32u * TEAMS;
 const KEYS: u32 = 32u;

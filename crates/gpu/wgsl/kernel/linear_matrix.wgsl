@@ -53,10 +53,15 @@ fn bring_x(place: Place, slab: u32) {
         // Rows beyond the last are computed with it and not written.
         let row = min(place.first_row + index / QUADS, step.rows - 1u);
         let quad = slab * QUADS + index % QUADS;
-        var values = vec4<f32>();
-        // What lies beyond the row may be anything, NaN too.
-        if RAGGED == 0u || quad < params.width / 4u {
-            values = x[(params.x_at + row * params.x_stride) / 4u + quad];
+        let row_at = (params.x_at + row * params.x_stride) / 4u;
+        var values: vec4<f32>;
+        if RAGGED == 0u {
+            values = x[row_at + quad];
+        } else {
+            // The last quad is read again instead of what lies beyond the row, which may be anything. A load in a branch would
+            // keep others waiting.
+            let last = params.width / 4u - 1u;
+            values = select(vec4<f32>(), x[row_at + min(quad, last)], vec4<bool>(quad <= last));
         }
         x_tile[index / QUADS * STRIDE + index % QUADS] = halves(values);
     }
