@@ -116,12 +116,23 @@ impl Executor {
                 op => self.weights.read(graph, op).await?,
             };
             match (first, op) {
+                (Some(ready), _) if let Some(rows) = run.rows_at_once(at, AT_ONCE) => {
+                    let (mut out, count) = (run.begin(at, &ready), run.rows(at));
+                    for from in (0..count).step_by(rows) {
+                        run.compute_rows(at, &ready, caches, from..count.min(from + rows), &mut out);
+                        progress(at, all);
+                        pause().await;
+                    }
+                    run.end(at, &ready, out)?;
+                    at += 1;
+                }
                 (Some(first), _) => {
                     let mut ready = vec![first];
                     let mut work = run.work(at);
                     while work < AT_ONCE
                         && let Some(node) = graph.nodes().get(at + ready.len())
                         && !matches!(node.op, Op::Embed { .. })
+                        && run.rows_at_once(at + ready.len(), AT_ONCE).is_none()
                         && let Some(next) = self.weights.ready(graph, &node.op)
                     {
                         work += run.work(at + ready.len());

@@ -78,8 +78,15 @@ pub(crate) fn activate(x: &[f32], with: Activation, out: &mut [f32]) {
     }
 }
 
-/// Every second row and band of a convolution of three by three. What is beyond the edges is zero.
-pub(crate) fn convolve(kernels: &Kernels, x: &[f32], weight: &[f32], shape: Convolution, out: &mut [f32]) {
+/// Every second row and band of a convolution of three by three, from result row `first` on. What is beyond the edges is zero.
+pub(crate) fn convolve(
+    kernels: &Kernels,
+    x: &[f32],
+    weight: &[f32],
+    shape: Convolution,
+    first: usize,
+    out: &mut [f32],
+) {
     let (bands, channels) = (shape.bands as usize, shape.channels as usize);
     let (outputs, width, seen) = (shape.outputs as usize, shape.width() as usize, 9 * channels);
     let rows = x.len() / width;
@@ -90,7 +97,7 @@ pub(crate) fn convolve(kernels: &Kernels, x: &[f32], weight: &[f32], shape: Conv
             for (at, patch) in patch.iter_mut().enumerate() {
                 let (channel, within) = (at / 9, at % 9);
                 // The first of the three is the one before.
-                let (time, beside) = (2 * row + within / 3, 2 * band + within % 3);
+                let (time, beside) = (2 * (first + row) + within / 3, 2 * band + within % 3);
                 let inside = (1..=rows).contains(&time) && (1..=bands).contains(&beside);
                 *patch = if inside { x[(time - 1) * width + (beside - 1) * channels + channel] } else { 0.0 };
             }
@@ -110,34 +117,39 @@ pub(crate) fn convolve_columns(x: &[f32], width: usize, weight: &[f32], seen: us
     });
 }
 
-/// Softmax attention within rows, with keys that depend on the distance and with capped scores.
+/// Softmax attention within rows, with keys that depend on the distance and with capped scores. The results are those of the
+/// rows from `first` on.
 pub(crate) fn attend_relative(
     kernels: &Kernels,
     [q, k, v, distances]: [&[f32]; 4],
     shape: AttendShape,
     cap: f32,
+    first: usize,
     out: &mut [f32],
 ) {
     let (heads, width) = (shape.heads as usize, shape.head_width as usize);
     let all = heads * width;
-    each_chunk(out, width, |index, out| {
-        let (row, column) = (index / heads, index % heads * width);
-        let query = &q[index * width..][..width];
+    // One row at a time: its heads share what is allocated.
+    each_chunk(out, all, |row, out| {
+        let row = first + row;
         let seen = shape.mask.first(row)..row + 1;
-        let from = seen.start * all + column;
-        let mut scores = vec![0.0f32; seen.len()];
-        (kernels.with_each)(query, &k[from..], all, &mut scores);
-        for (at, score) in seen.zip(&mut scores) {
-            let distance = (row - at) * all;
-            if distance < distances.len() {
-                let mut product = [0.0];
-                (kernels.with_each)(query, &distances[distance + column..], all, &mut product);
-                *score += product[0];
+        let mut scores = vec![0.0f32; 3 * seen.len()];
+        let (products, rest) = scores.split_at_mut(seen.len());
+        let (near, scores) = rest.split_at_mut(seen.len());
+        let near = &mut near[..seen.len().min(distances.len() / all)];
+        for (head, out) in out.chunks_mut(width).enumerate() {
+            let column = head * width;
+            let query = &q[row * all + column..][..width];
+            let from = seen.start * all + column;
+            (kernels.with_each)(query, &k[from..], all, products);
+            (kernels.with_each)(query, &distances[column..], all, near);
+            for (product, near) in products.iter_mut().rev().zip(&*near) {
+                *product += near;
             }
-            *score = if score.is_finite() { cap * (*score / cap).tanh() } else { f32::NAN };
+            (kernels.soft_cap)(products, cap, scores);
+            (kernels.softmax)(scores);
+            out.fill(0.0);
+            (kernels.add_weighted)(scores, &v[from..], all, out);
         }
-        (kernels.softmax)(&mut scores);
-        out.fill(0.0);
-        (kernels.add_weighted)(&scores, &v[from..], all, out);
     });
 }

@@ -3,6 +3,7 @@
 //! They are generic over [`Instructions`], or plain Rust (`plain`) that the compiler vectorises for the instructions it may
 //! assume. A table of functions compiles them for one set. The processor is asked once which table to use.
 
+mod attend;
 mod floats;
 mod plain;
 mod portable;
@@ -24,6 +25,7 @@ use crate::{
     product::{Place, StoredRows},
     unpack::by_format,
 };
+pub(crate) use attend::{Queries, TILE as KEYS_TILE};
 pub(crate) use floats::Half;
 pub(crate) use tile::Tile;
 
@@ -149,6 +151,10 @@ pub(crate) struct Kernels {
     pub(crate) add_weighted: fn(&[f32], &[f32], usize, &mut [f32]),
     /// The same of rows of half floats.
     pub(crate) add_weighted_halves: fn(&[f32], &[Half], usize, &mut [f32]),
+    /// Queries that are computed together, one in each lane.
+    pub(crate) queries: usize,
+    /// Attends from a block of queries to up to [`KEYS_TILE`] more keys and their values.
+    pub(crate) attend_tile: fn(&[f32], &[f32], &mut Queries),
     /// Makes scores into probabilities.
     pub(crate) softmax: fn(&mut [f32]),
     /// `gelu(gate) · up`.
@@ -220,7 +226,9 @@ macro_rules! table {
         use rullama_gguf::Format;
         use $crate::{
             activations::{QuantBlock, QuantRows, quantise},
-            kernels::{Half, Instructions, Kernels, Tile, entry, float_products, floats, plain, rows, tiles},
+            kernels::{
+                Half, Instructions, Kernels, Queries, Tile, attend, entry, float_products, floats, plain, rows, tiles,
+            },
             product::{Place, StoredRows},
         };
         Kernels {
@@ -261,6 +269,12 @@ macro_rules! table {
                 [$($feature)?],
                 (factors: &[f32], rows: &[Half], stride: usize, out: &mut [f32]),
                 floats::add_weighted::<$set, Half>
+            ),
+            queries: attend::VECTORS * <$set>::LANES,
+            attend_tile: entry!(
+                [$($feature)?],
+                (keys: &[f32], values: &[f32], block: &mut Queries),
+                attend::attend_tile::<$set>
             ),
             softmax: entry!([$($feature)?], (scores: &mut [f32]), plain::softmax),
             gelu_mul: entry!([$($feature)?], (gate: &[f32], up: &[f32], out: &mut [f32]), plain::gelu_mul),
