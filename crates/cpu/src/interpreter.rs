@@ -78,7 +78,10 @@ impl<'a> Run<'a> {
                 results * 2 * rows as u64
             }
             Op::Convolve { shape, .. } => results * 9 * u64::from(shape.channels),
-            Op::AttendRelative { shape, .. } => results * 3 * u64::from(shape.mask.window.unwrap_or(1)),
+            Op::AttendRelative { shape, .. } => {
+                let rows = self.counts.of(node.shape.rows) as u64;
+                results * 3 * shape.mask.window.map_or(rows, |window| rows.min(window.into()))
+            }
             _ => results,
         }
     }
