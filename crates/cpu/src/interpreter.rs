@@ -144,12 +144,12 @@ impl<'a> Run<'a> {
             Op::Clamp { x, low, high } => {
                 tower::each_finite(self.get(x), &mut out, |x| x.max(low).min(high));
             }
-            Op::Activate { x, with } => tower::activate(self.get(x), with, &mut out),
+            Op::Activate { x, with } => tower::activate(kernels, self.get(x), with, &mut out),
             Op::ConvolveColumns { x, rows, .. } => {
                 tower::convolve_columns(self.get(x), width, given(vector), rows as usize, &mut out);
             }
             Op::LayerNorm { x, eps, .. } => {
-                tower::layer_norm(self.get(x), width, given(vector), eps, &mut out);
+                tower::layer_norm(kernels, self.get(x), width, given(vector), eps, &mut out);
             }
             Op::Rotate { x, turns, part } => {
                 let head = self.width(turns);

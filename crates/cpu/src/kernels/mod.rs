@@ -18,6 +18,7 @@ mod simd128;
 mod x86;
 
 use rullama_gguf::Format;
+use rullama_graph::Activation;
 
 use crate::{
     activations::{BLOCK, QuantBlock, QuantRows},
@@ -163,6 +164,10 @@ pub(crate) struct Kernels {
     pub(crate) soft_cap: fn(&[f32], f32, &mut [f32]),
     /// `x / sqrt(mean(x²) + eps)`, times a weight if there is one.
     pub(crate) rms_norm: fn(&[f32], Option<&[f32]>, f32, &mut [f32]),
+    /// `(x − mean(x)) / sqrt(variance(x) + eps)`, times a weight.
+    pub(crate) layer_norm: fn(&[f32], &[f32], f32, &mut [f32]),
+    /// An activation, and NaN where `x` is not finite.
+    pub(crate) activate: fn(Activation, &[f32], &mut [f32]),
     /// The position of the first value that is infinite or NaN.
     pub(crate) not_finite: fn(&[f32]) -> Option<usize>,
 }
@@ -224,6 +229,7 @@ macro_rules! entry {
 macro_rules! table {
     ($label:expr, $set:ty, [$($feature:literal)?]) => {{
         use rullama_gguf::Format;
+        use rullama_graph::Activation;
         use $crate::{
             activations::{QuantBlock, QuantRows, quantise},
             kernels::{
@@ -283,6 +289,16 @@ macro_rules! table {
                 [$($feature)?],
                 (x: &[f32], weight: Option<&[f32]>, eps: f32, out: &mut [f32]),
                 plain::rms_norm
+            ),
+            layer_norm: entry!(
+                [$($feature)?],
+                (x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]),
+                plain::layer_norm
+            ),
+            activate: entry!(
+                [$($feature)?],
+                (with: Activation, x: &[f32], out: &mut [f32]),
+                plain::activate
             ),
             not_finite: entry!([$($feature)?], (x: &[f32]) -> Option<usize>, plain::not_finite),
         }
