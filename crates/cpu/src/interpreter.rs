@@ -65,8 +65,10 @@ impl<'a> Run<'a> {
         self.pool
     }
 
-    /// About how many products and other numbers an operation computes.
+    /// About how long an operation takes, in products.
     pub(crate) fn work(&self, index: usize) -> u64 {
+        /// Reading and writing a value takes as long as so many products.
+        const VALUE: u64 = 32;
         let node = &self.graph.nodes()[index];
         let results = self.len(index) as u64;
         match node.op {
@@ -82,7 +84,7 @@ impl<'a> Run<'a> {
                 let rows = self.counts.of(node.shape.rows) as u64;
                 results * 3 * shape.mask.window.map_or(rows, |window| rows.min(window.into()))
             }
-            _ => results,
+            _ => results * VALUE,
         }
     }
 
@@ -205,7 +207,7 @@ impl<'a> Run<'a> {
             _ => 1,
         };
         let rows = (work / (self.work(index) / all as u64).max(1)) as usize;
-        Some(rows.next_multiple_of(least)).filter(|&rows| rows < all)
+        Some(rows.max(1).next_multiple_of(least)).filter(|&rows| rows < all)
     }
 
     /// Rows of an operation's result.

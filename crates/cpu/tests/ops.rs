@@ -99,6 +99,8 @@ fn check_rows(
             inputs.iter().zip(&values).map(|((name, _), values)| (*name, &values[..])).collect();
         let found = run(&executor, &graph, &named);
         compare(&format!("{what}, {rows} rows, {instructions}"), &found, expected[0].values());
+        let paused = run(&executor.with_pauses_after(1), &graph, &named);
+        assert!(paused == found, "{what}, {rows} rows, {instructions}: pauses change the result");
     }
 }
 
