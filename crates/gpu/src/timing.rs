@@ -1,7 +1,12 @@
 //! A step with a clock around each dispatch.
 
 use crate::{
-    GpuError, GpuState, PlanReport, Residency, readback,
+    GpuError, GpuState, PlanReport, Residency,
+    options::decode_shape,
+    plan::Plan,
+    readback,
+    rows::{RowTable, StepSize},
+    run::write_table,
     state::{StepInput, WrittenStep},
 };
 
@@ -10,17 +15,45 @@ impl GpuState {
     ///
     /// Clocks keep dispatches apart, so that the whole takes longer than a step; the shares are what counts.
     pub async fn profile(&mut self, rows: u32) -> Result<PlanReport, GpuError> {
-        const AT_ONCE: usize = 1024;
-        let gpu = &self.model.gpu;
-        if !gpu.profile().timestamps {
+        self.check_timing()?;
+        let report = self.model.report(rows, self.len() as u32)?;
+        let (_turn, slot) = self.turn().await?;
+        let WrittenStep { plan, size } = self.write(&StepInput::from(&vec![0; rows as usize]), slot).await?;
+        self.timed(&plan, size, report).await
+    }
+
+    /// The same for a step that decodes so many conversations together, all of which stand where this one does. What it writes
+    /// to the cache is meaningless, and lies after what was read.
+    pub async fn profile_together(&mut self, conversations: u32) -> Result<PlanReport, GpuError> {
+        self.check_timing()?;
+        let shape = decode_shape(conversations);
+        let (_turn, slot) = self.turn().await?;
+        let table = RowTable::decode(&vec![(slot, self.len() as u32); conversations as usize]);
+        let plan = self.model.prepare(&self.shared, shape).await?;
+        write_table(&self.model, &self.shared, &table, shape);
+        let report = PlanReport::new(&*self.model.program(shape)?, table.size());
+        self.timed(&plan, table.size(), report).await
+    }
+
+    fn check_timing(&self) -> Result<(), GpuError> {
+        if !self.model.gpu.profile().timestamps {
             return Err(GpuError::Unsupported { operation: "timing single kernels" });
         }
         if self.model.residency() == Residency::Paged {
             return Err(GpuError::Unsupported { operation: "timing a step that pauses" });
         }
-        let mut report = self.model.report(rows, self.len() as u32)?;
-        let (_turn, slot) = self.turn().await?;
-        let WrittenStep { plan, size } = self.write(&StepInput::from(&vec![0; rows as usize]), slot).await?;
+        Ok(())
+    }
+
+    /// Runs a plan with a clock around each dispatch.
+    async fn timed(
+        &self,
+        plan: &Plan,
+        size: StepSize,
+        mut report: PlanReport,
+    ) -> Result<PlanReport, GpuError> {
+        const AT_ONCE: usize = 1024;
+        let gpu = &self.model.gpu;
         let times = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
             label: Some("times"),
             ty: wgpu::QueryType::Timestamp,
