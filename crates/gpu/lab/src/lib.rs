@@ -27,6 +27,7 @@
 //! |---|---|
 //! | `lab_attention` | attention of one row and of many |
 //! | `lab_tile`, `lab_matrix` | matrix products of many rows, in plain tiles and on matrix units |
+//! | `lab_few` | matrix products of two to sixteen rows |
 //! | `lab_experts` | matrix products of a mixture of experts |
 //! | `lab_sample` | choosing a token |
 //! | `lab_model` | the steps of a whole model, kernel by kernel |

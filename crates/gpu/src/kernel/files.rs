@@ -39,6 +39,7 @@ files! {
         Linear => "kernel/linear.wgsl",
         LinearTile => "kernel/linear_tile.wgsl",
         LinearMatrix => "kernel/linear_matrix.wgsl",
+        LinearFew => "kernel/linear_few.wgsl",
         RmsNorm => "kernel/rms_norm.wgsl",
         Rope => "kernel/rope.wgsl",
         StoreKv => "kernel/store_kv.wgsl",

@@ -138,6 +138,7 @@ uniforms! {
         q_stride: u32,
         k_at: u32,
         v_at: u32,
+        v_stride: u32,
         q_weight: u32,
         k_weight: u32,
         eps: f32,

@@ -21,14 +21,14 @@ use crate::{
 
 impl Lowering<'_> {
     pub(super) fn attention(&mut self, attention: &Attention, next: Option<&Stage>) -> Result<(), GpuError> {
-        if self.shape.rows == 1 && self.keys_share_query_buffer(attention)? {
+        if self.shape.decodes && self.keys_share_query_buffer(attention)? {
             return self.attend_row(attention, attention.kv.is_some(), next);
         }
         if let Some(kv) = attention.kv {
             self.store_heads(attention, kv)?;
         }
         match attention.rows {
-            // Decoding: each row attends separately. `store_heads` has stored its keys and values.
+            // Decoding with keys in a buffer of their own. `store_heads` has stored keys and values.
             _ if self.shape.decodes => self.attend_row(attention, false, next),
             Rows::Last => self.attend_row(attention, false, next),
             Rows::Step => self.attend_rows(attention),
@@ -45,7 +45,7 @@ impl Lowering<'_> {
     }
 
     /// Attends each row separately. One dispatch normalises, rotates and attends; a merge of the splits follows. `stores_kv`:
-    /// the dispatch also normalises, rotates and stores the row's key and value.
+    /// the dispatch also normalises, rotates and stores the row's key and value. Rows are of different conversations then.
     fn attend_row(
         &mut self,
         attention: &Attention,
@@ -63,12 +63,12 @@ impl Lowering<'_> {
             ("keys", BufferRef::Keys(cache)),
             ("values", BufferRef::Values(cache)),
         ];
-        let (mut k_at, mut v_at, mut k_weight) = (0, 0, NO_WEIGHT);
+        let (mut k_at, mut v_at, mut v_stride, mut k_weight) = (0, 0, 0, NO_WEIGHT);
         if let (true, Some([k, v])) = (stores_kv, kv) {
             let (k_place, v_place) = (self.place(k.value)?, self.place(v.value)?);
             assert_eq!(k_place.scratch, q_place.scratch, "keys and queries share a buffer");
             buffers.push(("v", v_place.buffer()));
-            (k_at, v_at, k_weight) = (k_place.at, v_place.at, self.norm_at(k));
+            (k_at, v_at, v_stride, k_weight) = (k_place.at, v_place.at, v_place.stride, self.norm_at(k));
         }
         let window = shape.mask.window.unwrap_or(0);
         let capacity = target.capacities[cache.index()];
@@ -84,6 +84,7 @@ impl Lowering<'_> {
             q_stride: q_place.stride,
             k_at,
             v_at,
+            v_stride,
             q_weight: self.norm_at(q),
             k_weight,
             eps: q.eps,

@@ -368,6 +368,7 @@ fn check_row(
         q_stride: 0,
         k_at: row_at + given.k_at,
         v_at: row_at + given.v_at,
+        v_stride: 0,
         q_weight: Q_WEIGHT,
         k_weight: Q_WEIGHT + case.head_width,
         eps: EPS,

@@ -4,7 +4,7 @@ use crate::common::{self, Lent};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Dialect, Experts, Fragment, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
+    Dialect, Experts, FewTiles, Fragment, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
     params::LinearParams,
     weights::pack::{PACKED_FORMATS, Packing},
 };
@@ -44,11 +44,16 @@ const EXPERT_TILES: [Tiles; 4] = [Tiles::WIDE, Tiles::FLAT, Tiles::FLATTER, Tile
 enum Cut {
     Tiles(Tiles),
     Matrices(MatrixTiles),
+    /// With the threads of a subgroup.
+    Few(FewTiles, u32),
 }
 
 impl Cut {
-    fn spec(self, format: Format, epilogue: Fragment, width: u32) -> KernelSpec {
+    fn spec(self, format: Format, epilogue: Fragment, [rows, width]: [u32; 2]) -> KernelSpec {
         match self {
+            Self::Few(tiles, subgroup) => {
+                tiles.complete(linear::spec(Kernel::LinearFew, format, epilogue), rows, subgroup)
+            }
             Self::Tiles(tiles) => spec(format, epilogue, &tiles, width),
             Self::Matrices(tiles) => {
                 tiles.constants(linear::spec(Kernel::LinearMatrix, format, epilogue), width)
@@ -60,6 +65,7 @@ impl Cut {
         match self {
             Self::Tiles(tiles) => tiles.grid(rows, outputs),
             Self::Matrices(tiles) => tiles.grid(rows, outputs, paired),
+            Self::Few(tiles, _) => tiles.grid(rows, outputs, paired),
         }
     }
 
@@ -67,6 +73,7 @@ impl Cut {
     fn tolerance(self, width: usize) -> f64 {
         match self {
             Self::Tiles(_) => 2e-5 * (width as f64).sqrt(),
+            Self::Few(..) => 4e-6 * (width as f64).sqrt(),
             // Factors have eleven bits.
             Self::Matrices(_) => 4e-3,
         }
@@ -281,6 +288,44 @@ fn matrices_agree() {
     }
 }
 
+/// A few rows: formats, awkward sizes, epilogues, partial sums, shards and places.
+#[test]
+fn few_rows_agree() {
+    let gpu = common::gpu(&GpuOptions::default());
+    let Some(subgroup) = gpu.profile().subgroups.map(|[size, _]| size) else { return };
+    let lab = Lab::new(&gpu);
+    let few = |width: usize, [parts, together]: [u32; 2], piece: u32| {
+        let chunks = width as u32 / 32;
+        Cut::Few(FewTiles { lanes: 64, parts, together, chunks, span: chunks, piece }, subgroup)
+    };
+    for format in PACKED_FORMATS.into_iter().filter(|&format| FewTiles::fits(format)) {
+        Case::new(format, 5, 50, 256).check_cut(&lab, few(256, [4, 4], 4));
+    }
+    let case = Case::new(Format::Q4_K, 16, 70, 768);
+    let cut = few(768, [8, 4], 8);
+    for (rows, outputs) in [(2, 70), (8, 33), (9, 16), (16, 1)] {
+        case.first(rows, outputs).check_cut(&lab, cut);
+    }
+    case.first(4, 70).check_cut(&lab, few(768, [2, 2], 24));
+    let split = FewTiles { lanes: 32, parts: 4, together: 2, chunks: 24, span: 8, piece: 4 };
+    case.first(4, 70).check_cut(&lab, Cut::Few(split, subgroup));
+    let case = case.first(8, 61);
+    for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
+        Case { epilogue, ..case.clone() }.check_cut(&lab, cut);
+    }
+    let pairs = Case { epilogue: Fragment::GeluPair, ..case };
+    pairs.check_cut(&lab, cut);
+    pairs.first(4, 61).check_cut(&lab, few(768, [8, 2], 8));
+    let cut = few(256, [8, 4], 8);
+    let case = Case { shards: vec![0..3, 3..90, 90..103], ..Case::new(Format::Q6_K, 4, 103, 256) };
+    case.check_cut(&lab, cut);
+    Case { first_row: 60, ..case }.first(4, 40).check_cut(&lab, cut);
+    let places = Case { x_at: 64, x_more: 12, y_at: 5, y_more: 3, factor: 0.25, other_at: 7, ..pairs };
+    for epilogue in [Fragment::Store, Fragment::GeluOther, Fragment::GeluPair] {
+        Case { epilogue, ..places.clone() }.check_cut(&lab, few(768, [8, 4], 8));
+    }
+}
+
 fn gpu() -> Lent {
     common::gpu(&GpuOptions::default().floor())
 }
@@ -355,12 +400,14 @@ impl Case {
 
     fn check_cut(&self, lab: &Lab<'_>, cut: Cut) {
         let width = self.packing.width as usize;
-        let spec = cut.spec(self.packing.format, self.epilogue, self.packing.width);
+        let size = [self.rows as u32, self.packing.width];
+        let spec = cut.spec(self.packing.format, self.epilogue, size);
         let paired = self.epilogue == Fragment::GeluPair;
         // Pairs share the rows there are: gates from the start on, and ups some rows later.
         let pair = if paired { self.outputs / 3 } else { 0 };
         let outputs = self.outputs - pair;
-        let (x_stride, y_stride) = (width + self.x_more, outputs + self.y_more);
+        let splits = if let Cut::Few(tiles, _) = cut { tiles.partial_sums() as usize } else { 1 };
+        let (x_stride, y_stride) = (width + self.x_more, splits * outputs + self.y_more);
 
         let mut x = vec![f32::NAN; self.x_at + self.rows * x_stride];
         for (row, values) in self.x.chunks(width).take(self.rows).enumerate() {
@@ -408,7 +455,15 @@ impl Case {
             })
             .collect();
         lab.run(&kernels, &Step::new(self.rows as u32, 0));
-        let found = pollster::block_on(lab.read(&y)).unwrap();
+        let mut found = pollster::block_on(lab.read(&y)).unwrap();
+        // Partial sums are added up to the first of them.
+        for row in 0..self.rows {
+            for at in (self.y_at + row * y_stride..).take(outputs) {
+                for split in 1..splits {
+                    found[at] += std::mem::replace(&mut found[at + split * outputs], untouched);
+                }
+            }
+        }
 
         let mut expected = vec![f64::from(untouched); found.len()];
         for row in 0..self.rows {
