@@ -234,10 +234,10 @@ pub(crate) const MERGE_SLICES: u32 = 8;
 /// Threads per workgroup of most unfused kernels. Not measured: few enough that a narrow row wastes little.
 pub(crate) const PLAIN_THREADS: u32 = 64;
 
-/// From so many values on, each thread of an elementwise operation computes four of them. Not measured: about what a large GPU
-/// computes at the same time with four per thread; with one, a clamp of 2520 rows of E2B's tower took 35 µs, ten times as long
-/// as its memory traffic.
-pub(crate) const MANY_VALUES: u64 = 1 << 20;
+/// From so many values on, each thread of an elementwise operation computes four of them. Not measured: half of what a large GPU
+/// computes at the same time with four for each thread. With one, a clamp took 35 µs for 2520 rows of E2B's vision tower and 17
+/// for 750 of its audio tower, several times as long as its memory traffic.
+pub(crate) const MANY_VALUES: u64 = 1 << 19;
 
 /// Threads per workgroup of a product, and threads that share an output. Not measured: a workgroup computes eight outputs, so
 /// that the grid of a large vocabulary stays within WebGPU's limit.
