@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use futures_util::lock::Mutex;
-use rullama_gpu::{EncoderOptions, GpuEncoder, GpuModel};
+use rullama_gpu::{EncoderOptions, EncoderProgress, GpuEncoder, GpuModel};
 use rullama_graph::Graph;
 
 use crate::{
@@ -52,10 +52,8 @@ impl GpuTower {
         }
         match &*loaded {
             Some(Loaded::Gpu(_, encoder)) => {
-                let mut outputs = {
-                    let mut told = |done, all| progress(loading(done, all));
-                    encoder.run(inputs, &mut told).await.map_err(failed)?
-                };
+                let mut outputs =
+                    encoder.run(inputs, &mut |done| progress(encoding(done))).await.map_err(failed)?;
                 progress(EncodeProgress::Computing(1.0));
                 Ok(outputs.swap_remove(0))
             }
@@ -80,6 +78,16 @@ impl GpuTower {
 
 pub(crate) fn loading(done: u64, all: u64) -> EncodeProgress {
     EncodeProgress::Loading(part(done as f64, all as f64))
+}
+
+/// The progress of a run.
+pub(crate) fn encoding(done: EncoderProgress) -> EncodeProgress {
+    match done {
+        EncoderProgress::Uploaded { done, total } => loading(done, total),
+        EncoderProgress::Computed { done, total } => {
+            EncodeProgress::Computing(part(done as f64, total as f64))
+        }
+    }
 }
 
 impl Encoder for GpuTower {

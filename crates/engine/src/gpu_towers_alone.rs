@@ -8,7 +8,9 @@ use rullama_gpu::{EncoderOptions, Gpu, GpuEncoder, GpuWeights};
 use rullama_graph::Graph;
 
 use crate::{
-    Backend, EncodeProgress, Encoder, EngineError, LogitRows, Pending, State, gpu::failed, gpu_tower::loading,
+    Backend, EncodeProgress, Encoder, EngineError, LogitRows, Pending, State,
+    gpu::failed,
+    gpu_tower::{encoding, loading},
 };
 
 /// A backend that only encodes.
@@ -57,16 +59,17 @@ impl Encoder for Tower {
     ) -> Pending<'a, Vec<f32>> {
         Box::pin(async move {
             let mut loaded = self.loaded.lock().await;
-            let mut told = |done, all| progress(loading(done, all));
             let encoder = match &*loaded {
                 Some(encoder) => encoder,
                 None => {
                     let graph = self.graph.clone();
+                    let mut told = |done, all| progress(loading(done, all));
                     let encoder = GpuEncoder::load(&self.weights, graph, self.options, &mut told).await;
                     loaded.insert(encoder.map_err(failed)?)
                 }
             };
-            let mut outputs = encoder.run(inputs, &mut told).await.map_err(failed)?;
+            let mut outputs =
+                encoder.run(inputs, &mut |done| progress(encoding(done))).await.map_err(failed)?;
             progress(EncodeProgress::Computing(1.0));
             Ok(outputs.swap_remove(0))
         })

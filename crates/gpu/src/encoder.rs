@@ -63,6 +63,29 @@ impl EncoderOptions {
     }
 }
 
+/// Rows of the dispatches that are submitted together, added up: about a tenth of a second on a GPU of one TFLOP/s, by the
+/// products of E2B's tower. Not measured on such a GPU.
+const ROWS_OF_A_PART: u32 = 80_000;
+
+/// How far a run of an encoder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EncoderProgress {
+    /// Bytes of weights are on the GPU.
+    Uploaded {
+        /// Bytes uploaded.
+        done: u64,
+        /// All bytes.
+        total: u64,
+    },
+    /// Dispatches are done.
+    Computed {
+        /// Dispatches done.
+        done: usize,
+        /// All dispatches.
+        total: usize,
+    },
+}
+
 /// A graph without tokens on the GPU.
 pub struct GpuEncoder {
     set: Rc<GpuWeights>,
@@ -147,25 +170,48 @@ impl GpuEncoder {
 
     /// Computes the graph's outputs, in its order, from named inputs. The values of an input are its rows, one after another.
     ///
-    /// Calls `progress` with the bytes of weights uploaded and their total, if they have to be uploaded.
+    /// A slow GPU takes seconds for a large image. So the work is submitted in parts, of which two are in flight: the system does
+    /// not take the GPU away, others have their turn in between, and a run that is dropped ends after them.
     pub async fn run(
         &self,
         inputs: &[(&str, &[f32])],
-        progress: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(EncoderProgress),
     ) -> Result<Vec<Vec<f32>>, GpuError> {
         let _turn = self.turn.lock().await;
         let gpu = self.set.gpu();
-        let bound = self.write(inputs, progress).await?;
-        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            let (group, all) = (&bound.blocks[0].group, 0..bound.plan.len());
-            bound.plan.record(&mut pass, group, StepSize::of_one(0, 0), all);
-        }
-        for (from, to) in bound.outputs.iter().zip(&bound.read) {
-            encoder.copy_buffer_to_buffer(from, 0, to, 0, to.size());
-        }
-        let submission = gpu.queue.submit([encoder.finish()]);
+        let mut uploaded = |done, total| progress(EncoderProgress::Uploaded { done, total });
+        let bound = self.write(inputs, &mut uploaded).await?;
+        let (group, total) = (&bound.blocks[0].group, bound.plan.len());
+        let rows = bound.domains.iter().copied().max().unwrap_or(1);
+        let part = (ROWS_OF_A_PART / rows.max(1)).max(1) as usize;
+        let mut in_flight: Option<readback::Readback> = None;
+        let mut first = 0;
+        let submission = loop {
+            let end = (first + part).min(total);
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+                bound.plan.record(&mut pass, group, StepSize::of_one(0, 0), first..end);
+            }
+            if end == total {
+                for (from, to) in bound.outputs.iter().zip(&bound.read) {
+                    encoder.copy_buffer_to_buffer(from, 0, to, 0, to.size());
+                }
+                break gpu.queue.submit([encoder.finish()]);
+            }
+            // A word of an output, whatever stands there: it comes back when the part is done.
+            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+            let word = gpu.buffer("part", 4, usage);
+            encoder.copy_buffer_to_buffer(&bound.outputs[0], 0, &word, 0, 4);
+            let submission = gpu.queue.submit([encoder.finish()]);
+            let before = in_flight.replace(readback::Readback::start(word, 4, submission));
+            if let Some(mut before) = before {
+                before.words(gpu).await?;
+                progress(EncoderProgress::Computed { done: first, total });
+            }
+            first = end;
+        };
+        drop(in_flight);
         let mut outputs = Vec::new();
         for (read, (output, _)) in bound.read.iter().zip(self.graph.outputs()) {
             let values = readback::floats(gpu, read, read.size(), submission.clone()).await?;

@@ -49,8 +49,13 @@ impl Engine {
     }
 
     fn remember(&self, origin: Origin, medium: Medium, rows: MediaRows) -> Attachment {
+        let mut remembered = self.inner.towers.remembered.borrow_mut();
+        // Another call may have encoded the same meanwhile. Conversations compare rows by where they are, so these are kept.
+        if let Some(known) = remembered.find(origin) {
+            return known;
+        }
         let attachment = Attachment { medium, rows: Rc::new(rows) };
-        self.inner.towers.remembered.borrow_mut().add(origin, attachment.clone());
+        remembered.add(origin, attachment.clone());
         attachment
     }
 

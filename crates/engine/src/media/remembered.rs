@@ -32,7 +32,6 @@ impl Remembered {
     }
 
     fn add_within(&mut self, origin: Origin, attachment: Attachment, most: usize) {
-        self.0.retain(|(other, _)| *other != origin);
         self.0.push((origin, attachment));
         let bytes = |(_, attachment): &(Origin, Attachment)| 4 * attachment.rows.values.len();
         let mut all: usize = self.0.iter().map(bytes).sum();

@@ -33,6 +33,15 @@ struct Sight {
     encoder: Box<dyn Encoder>,
 }
 
+/// A run whose tower's weights are freed at its end.
+struct Released<'e>(&'e dyn Encoder);
+
+impl Drop for Released<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
 struct Hearing {
     config: AudioConfig,
     encoder: Box<dyn Encoder>,
@@ -77,8 +86,9 @@ impl Towers {
         let (columns, rows, values) = (patches.columns(), patches.rows(), patches.values());
         let patches = rullama_gemma::Patches { columns, rows, values };
         let inputs = config.inputs(&self.model, patches).await?;
+        let _released = self.released(&**encoder);
         let values = encoder.run(&inputs.by_name(), progress).await?;
-        self.is_done(&**encoder);
+        self.encoded.set(self.encoded.get() + 1);
         Ok(MediaRows { values, width: config.text_width as usize, joined: self.joined })
     }
 
@@ -93,6 +103,7 @@ impl Towers {
         let Hearing { config, encoder, mel } = &*hearing;
         let (mut values, clips) = (Vec::new(), sound.clips());
         let count = clips.len();
+        let _released = self.released(&**encoder);
         for (index, clip) in clips.enumerate() {
             let frames = frames(config, mel, clip);
             // The rest of a sound after its last whole clip may be too short for a frame.
@@ -103,10 +114,10 @@ impl Towers {
             let mut told = |part: EncodeProgress| progress(part.of_clip(index, count));
             values.extend(encoder.run(&inputs.by_name(), &mut told).await?);
         }
-        self.is_done(&**encoder);
         if values.is_empty() {
             return Err(EngineError::SoundTooShort);
         }
+        self.encoded.set(self.encoded.get() + 1);
         Ok(MediaRows { values, width: config.text_width as usize, joined: false })
     }
 
@@ -120,11 +131,9 @@ impl Towers {
         }
     }
 
-    fn is_done(&self, encoder: &dyn Encoder) {
-        self.encoded.set(self.encoded.get() + 1);
-        if !self.keep {
-            encoder.release();
-        }
+    /// Frees a tower's weights when it is dropped, unless they are kept: after a run, also one that failed or was dropped.
+    fn released<'e>(&self, encoder: &'e dyn Encoder) -> Option<Released<'e>> {
+        (!self.keep).then_some(Released(encoder))
     }
 
     async fn sight(&self, backend: &dyn Backend) -> Result<Rc<Sight>, EngineError> {

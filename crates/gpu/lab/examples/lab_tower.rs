@@ -40,6 +40,25 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// What the tower computes without matrix units.
+async fn exact(
+    model: &Rc<Model>,
+    graph: Graph,
+    inputs: &[(&str, &[f32])],
+) -> Result<Vec<f32>, Box<dyn std::error::Error>> {
+    let gpu = Gpu::open(&GpuOptions::default().without_matrices()).await?;
+    let weights = GpuWeights::new(gpu, model.clone());
+    let encoder = GpuEncoder::load(&weights, graph, EncoderOptions::default(), &mut |_, _| {}).await?;
+    Ok(encoder.run(inputs, &mut |_| {}).await?.swap_remove(0))
+}
+
+/// The largest difference, and the root mean square of what is expected.
+fn apart(found: &[f32], expected: &[f32]) -> (f32, f32) {
+    let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    let squares: f32 = expected.iter().map(|value| value * value).sum();
+    (worst, (squares / expected.len() as f32).sqrt())
+}
+
 fn noise(count: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 7919) % 2003) as f32 / 1001.0 - 1.0).collect()
 }
@@ -53,15 +72,18 @@ async fn time(
 ) -> Result<(), Box<dyn std::error::Error>> {
     let weights = GpuWeights::new(gpu.clone(), model.clone());
     let started = Instant::now();
+    let encoder_graph = graph.clone();
     let encoder = GpuEncoder::load(&weights, graph, EncoderOptions::default(), &mut |_, _| {}).await?;
     println!("loaded in {:.2} s, {} bytes", started.elapsed().as_secs_f64(), encoder.weight_bytes());
     let started = Instant::now();
-    encoder.run(inputs, &mut |_, _| {}).await?;
+    let found = encoder.run(inputs, &mut |_| {}).await?;
     println!("first run: {:.1} ms", 1e3 * started.elapsed().as_secs_f64());
+    let (worst, size) = apart(&found[0], &exact(model, encoder_graph, inputs).await?);
+    println!("{worst:.1e} apart from single precision, root mean square {size:.2}");
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let started = Instant::now();
-        encoder.run(inputs, &mut |_, _| {}).await?;
+        encoder.run(inputs, &mut |_| {}).await?;
         times.push(started.elapsed().as_secs_f64());
     }
     times.sort_by(f64::total_cmp);

@@ -39,7 +39,7 @@ fn load(weights: &Rc<GpuWeights>, graph: Graph, fused: bool) -> GpuEncoder {
 fn run(encoder: &GpuEncoder, rows: usize) -> Vec<Vec<f32>> {
     let (patches, places) = (values(rows, 1), values(rows, 2));
     // The order of inputs does not matter.
-    pollster::block_on(encoder.run(&[("places", &places), ("patches", &patches)], &mut |_, _| {})).unwrap()
+    pollster::block_on(encoder.run(&[("places", &places), ("patches", &patches)], &mut |_| {})).unwrap()
 }
 
 fn text_model(weights: &Rc<GpuWeights>) -> Rc<GpuModel> {
@@ -134,7 +134,7 @@ fn two_files_feed_one_set() {
     let k = x.linear(builder.weight(WeightInfo::matrix("blk.0.attn_k.weight", WIDTH, WIDTH)));
     let y = k.linear(builder.weight(WeightInfo::matrix("projector", WIDTH, WIDTH)));
     let encoder = load(&weights, builder.finish_with(&[("k", k), ("y", y)]), true);
-    let found = pollster::block_on(encoder.run(&[("x", &values(3, 1))], &mut |_, _| {})).unwrap();
+    let found = pollster::block_on(encoder.run(&[("x", &values(3, 1))], &mut |_| {})).unwrap();
     let twice: Vec<f32> = found[0].iter().map(|value| 2.0 * value).collect();
     assert!(apart(&found[1], &twice) < 1e-4);
 }
@@ -150,11 +150,11 @@ fn a_clamped_product_does_not_hide_what_is_broken() {
     let encoder = load(&weights, builder.finish_with(&[("y", k.clamp(-0.01, 0.01))]), true);
     for rows in [1, 9, 40] {
         let mut x = values(rows, 1);
-        let found = pollster::block_on(encoder.run(&[("x", &x)], &mut |_, _| {})).unwrap().swap_remove(0);
+        let found = pollster::block_on(encoder.run(&[("x", &x)], &mut |_| {})).unwrap().swap_remove(0);
         assert!(found.contains(&0.01) && found.contains(&-0.01), "{rows} rows");
         for broken in [f32::INFINITY, f32::NAN] {
             x[rows * 256 - 5] = broken;
-            let error = pollster::block_on(encoder.run(&[("x", &x)], &mut |_, _| {})).unwrap_err();
+            let error = pollster::block_on(encoder.run(&[("x", &x)], &mut |_| {})).unwrap_err();
             assert_eq!(error.code(), "model.not_finite", "{rows} rows");
         }
     }
@@ -167,7 +167,7 @@ fn what_does_not_fit_is_refused() {
     let encoder = load(&weights, tower(64, Mask::ALL), true);
     let (nine, eight) = (values(9, 1), values(8, 1));
     let refused =
-        |inputs: &[(&str, &[f32])]| pollster::block_on(encoder.run(inputs, &mut |_, _| {})).unwrap_err();
+        |inputs: &[(&str, &[f32])]| pollster::block_on(encoder.run(inputs, &mut |_| {})).unwrap_err();
     let missing = refused(&[("patches", &nine)]);
     assert_eq!(missing.to_string(), "the graph was run without its input `places`");
     assert_eq!(missing.code(), "input.missing");
@@ -187,7 +187,7 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(too_little, Err(GpuError::EncoderTooLarge { .. })));
     let enough = load(tower(64, Mask::ALL), EncoderOptions::default().memory(held)).unwrap();
     let inputs: [(&str, &[f32]); 2] = [("patches", &nine), ("places", &nine)];
-    let values = pollster::block_on(enough.run(&inputs, &mut |_, _| {})).unwrap_err();
+    let values = pollster::block_on(enough.run(&inputs, &mut |_| {})).unwrap_err();
     assert_eq!(values.code(), "memory.too_large");
     let options = ModelOptions::default();
     let progress = &mut |_, _| {};

@@ -45,7 +45,7 @@ fn encode(model: &Rc<Model>, encoding: &Encoding) -> Vec<Result<Vec<f32>, GpuErr
         let graph = encoding.graph.clone();
         let wanted = if fused { EncoderOptions::default() } else { EncoderOptions::default().unfused() };
         let encoder = pollster::block_on(GpuEncoder::load(&weights, graph, wanted, &mut |_, _| {})).unwrap();
-        pollster::block_on(encoder.run(&encoding.inputs(), &mut |_, _| {}))
+        pollster::block_on(encoder.run(&encoding.inputs(), &mut |_| {}))
             .map(|mut outputs| outputs.swap_remove(0))
     };
     kinds.into_iter().map(run).collect()
@@ -90,8 +90,7 @@ fn rows_are_read_by_the_text_model() {
         let encoder =
             pollster::block_on(GpuEncoder::load(&weights, graph, EncoderOptions::default(), &mut |_, _| {}));
         let encoder = encoder.unwrap();
-        let soft =
-            pollster::block_on(encoder.run(&encoding.inputs(), &mut |_, _| {})).unwrap().swap_remove(0);
+        let soft = pollster::block_on(encoder.run(&encoding.inputs(), &mut |_| {})).unwrap().swap_remove(0);
         let span = prompt.runs[0].start..prompt.runs[0].start + prompt.runs[0].length;
         let mut rows: Vec<RowInput<'_>> = prompt.ids.iter().map(|&id| RowInput::Token(id)).collect();
         for (at, soft) in span.clone().zip(soft.chunks(soft.len() / span.len())) {
