@@ -82,6 +82,12 @@ pub trait Backend {
         self.rows_at_once(logits)
     }
 
+    /// A new state whose steps give the logits of all their rows, also of rows that see each other. Without one, those of
+    /// [`state`](Self::state) do.
+    fn state_of_all_rows(&self) -> Pending<'_, Option<Box<dyn State>>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// A tower that runs beside the model. Its weights are read when it first runs.
     fn encoder(&self, _graph: Graph) -> Result<Box<dyn Encoder>, EngineError> {
         Err(EngineError::NoTowers)

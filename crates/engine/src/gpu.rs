@@ -29,11 +29,13 @@ pub(crate) fn wanted(
     let graph = text(source, config, Outputs::Last)?;
     let mut wanted = ModelOptions::default().context(context as u32).cache(options.kv);
     (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
-    // Where the rows of an image are read together, a step has room for the finest image.
-    let reads_images_whole = config.ahead() == Ahead::Span && Medium::of(source).contains(&Medium::Vision);
-    let finest = Budget::ALL.map(Budget::soft_tokens).into_iter().max();
-    if let Some(rows) = options.rows.or(finest.filter(|_| reads_images_whole)) {
+    if let Some(rows) = options.rows {
         wanted = wanted.rows(rows);
+    }
+    // Where the rows of an image are read together, a step has room for the finest image.
+    if config.ahead() == Ahead::Span && Medium::of(source).contains(&Medium::Vision) {
+        let finest = Budget::ALL.map(Budget::soft_tokens).into_iter().max().unwrap_or_default();
+        wanted = wanted.clone().rows(wanted.rows.max(finest));
     }
     if let Some(conversations) = options.conversations {
         wanted = wanted.conversations(conversations);
@@ -47,18 +49,11 @@ pub(crate) struct Shared {
     /// Held while the model is loaded again, so that sessions that lose the GPU together load it once.
     turn: Mutex<()>,
     losses: Losses,
-    /// Bytes that may be taken on the GPU.
-    memory: Option<u64>,
-    #[cfg(feature = "cpu")]
-    cpu: OnCpu,
-}
-
-/// The same model on the CPU, once it had to leave the GPU.
-#[cfg(feature = "cpu")]
-struct OnCpu {
-    backend: std::cell::OnceCell<crate::cpu::Cpu>,
     config: Config,
     options: LoadOptions,
+    /// The model on the CPU, once it had to leave the GPU.
+    #[cfg(feature = "cpu")]
+    cpu: std::cell::OnceCell<crate::cpu::Cpu>,
 }
 
 impl Shared {
@@ -77,13 +72,10 @@ impl Shared {
             loaded: RefCell::new(Rc::new(loaded)),
             turn: Mutex::new(()),
             losses: Losses::new(options.unsteady),
-            memory: options.gpu_memory,
+            config: config.clone(),
+            options: options.clone(),
             #[cfg(feature = "cpu")]
-            cpu: OnCpu {
-                backend: std::cell::OnceCell::new(),
-                config: config.clone(),
-                options: options.clone(),
-            },
+            cpu: std::cell::OnceCell::new(),
         })
     }
 
@@ -94,15 +86,20 @@ impl Shared {
 
     /// Bytes that may be taken on the GPU; without a limit, nothing.
     pub(crate) fn memory(&self) -> Option<u64> {
-        self.memory
+        self.options.gpu_memory
     }
 
     /// The CPU, if the model had to leave the GPU.
     pub(crate) fn moved(&self) -> Option<&dyn Backend> {
         #[cfg(feature = "cpu")]
-        return self.cpu.backend.get().map(|cpu| cpu as &dyn Backend);
+        return self.cpu.get().map(|cpu| cpu as &dyn Backend);
         #[cfg(not(feature = "cpu"))]
         None
+    }
+
+    /// Whether the model's GPU is lost, and the model was not loaded again yet.
+    pub(crate) fn is_lost(&self) -> bool {
+        !self.has_moved() && self.model().gpu().is_lost()
     }
 
     pub(crate) fn has_moved(&self) -> bool {
@@ -128,7 +125,7 @@ impl Shared {
             (Ok(model), _) => Ok(Some(model)),
             #[cfg(feature = "cpu")]
             (Err(error), crate::Unsteady::Cpu { told, .. }) => {
-                let OnCpu { backend, config, options } = &self.cpu;
+                let Self { cpu: backend, config, options, .. } = self;
                 let source = before.weights().source().clone();
                 let cpu = crate::cpu::Cpu::new(source, config, options.kv, options.weight_memory)?;
                 before.gpu().destroy();
@@ -174,7 +171,11 @@ impl Backend for GpuBackend {
             return cpu.rows_at_once(logits);
         }
         match logits {
-            LogitRows::None | LogitRows::Last => self.shared.model().rows_at_once(),
+            // Steps that have room for an image are no faster for text, and keep the GPU busy for longer.
+            LogitRows::None | LogitRows::Last => {
+                let text = self.shared.options.rows.unwrap_or(ModelOptions::default().rows);
+                self.shared.model().rows_at_once().min(text as usize)
+            }
             // The graph on the GPU gives the logits of the last row only.
             LogitRows::All => 1,
         }
@@ -183,8 +184,26 @@ impl Backend for GpuBackend {
     fn rows_together(&self, logits: LogitRows) -> usize {
         match self.shared.moved() {
             Some(cpu) => cpu.rows_together(logits),
-            None => self.rows_at_once(logits),
+            None if logits == LogitRows::All => self.rows_at_once(logits),
+            None => self.shared.model().rows_at_once(),
         }
+    }
+
+    fn state_of_all_rows(&self) -> Pending<'_, Option<Box<dyn State>>> {
+        Box::pin(async {
+            let Some(model) = self.shared.recovered().await? else { return Ok(None) };
+            let Shared { config, options, .. } = &*self.shared;
+            let source = model.weights().source();
+            let (_, wanted) = wanted(source, config, model.budget().context as usize, options)?;
+            let graph = text(source, config, Outputs::All)?;
+            // The weights are there already.
+            let (wanted, progress) = (wanted.conversations(1), &mut |_, _| {});
+            let loaded = GpuModel::load(model.weights(), graph, wanted, progress).await.map_err(failed)?;
+            let loaded = Rc::new(loaded);
+            let state = loaded.state().map_err(failed)?;
+            let state = GpuBackendState { shared: self.shared.clone(), model: loaded, state };
+            Ok(Some(Box::new(state) as Box<dyn State>))
+        })
     }
 
     fn encoder(&self, graph: Graph) -> Result<Box<dyn Encoder>, EngineError> {

@@ -98,7 +98,8 @@ impl Encoder for GpuTower {
     ) -> Pending<'a, Vec<f32>> {
         Box::pin(async move {
             match self.run_once(inputs, progress).await {
-                Err(EngineError::DeviceLost(_)) => {
+                // What a lost GPU refuses, it refuses in many ways.
+                Err(error) if matches!(error, EngineError::DeviceLost(_)) || self.shared.is_lost() => {
                     self.shared.recovered().await?;
                     self.run_once(inputs, progress).await
                 }

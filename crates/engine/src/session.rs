@@ -143,6 +143,12 @@ impl Session {
 
     async fn read_anew(&mut self, rows: StepRows<'_>, all: bool) -> Result<Logits, EngineError> {
         self.set_back(0);
+        if all && rows.joined().next().is_some() {
+            let backend = self.engine.clone();
+            if let Some(state) = backend.inner.backend.state_of_all_rows().await? {
+                return self.read_all_apart(state, rows).await;
+            }
+        }
         if all { self.read_all(rows).await } else { self.read(rows).await }
     }
 
@@ -251,6 +257,26 @@ impl Session {
             self.step(rows, LogitRows::None).await?;
         }
         Ok(steps.last)
+    }
+
+    /// Reads `rows` with a state of its own and gives the logits of all.
+    async fn read_all_apart(
+        &mut self,
+        mut state: Box<dyn State>,
+        rows: StepRows<'_>,
+    ) -> Result<Logits, EngineError> {
+        /// Logits are large: a row of the released models has a million bytes.
+        const ROWS_AT_ONCE: usize = 64;
+        let together = self.engine.inner.backend.rows_together(LogitRows::None);
+        let steps = Steps::cut(rows, ROWS_AT_ONCE, together)?;
+        let mut logits = Logits { values: Vec::new(), vocabulary: 0 };
+        for step in steps.before_last.into_iter().chain([steps.last]) {
+            let of_step = state.step(step, LogitRows::All).await?;
+            logits.vocabulary = of_step.vocabulary;
+            logits.values.extend(of_step.values);
+            self.rows += step.len() as u64;
+        }
+        Ok(logits)
     }
 
     /// Reads `rows` and gives the logits of all.

@@ -184,6 +184,8 @@ struct Prompt {
     name: String,
     ids: Vec<u32>,
     runs: Vec<Run>,
+    argmax: Vec<u32>,
+    margins: Vec<f32>,
     hf_greedy: Vec<u32>,
     hf_greedy_margins: Vec<f32>,
 }
@@ -193,11 +195,12 @@ struct Run {
     start: usize,
 }
 
+/// By how much a golden token is preferred, so that activations of eight bits do not decide otherwise.
+const SURE: f32 = 2.0;
+
 /// Greedy tokens as long as they are clear, after a prompt with an image and after one with a sound. An image has more rows than
 /// a step of the CPU; the largest budget has more than a step of a GPU usually has.
 fn read_whole(engine: &Engine) {
-    /// By how much the golden token is preferred.
-    const SURE: f32 = 2.0;
     let file: Prompts = serde_json::from_slice(&read("testdata/media/tiny-12b.json")).unwrap();
     for prompt in file.prompts {
         let medium = match prompt.name.starts_with("image") {
@@ -208,9 +211,10 @@ fn read_whole(engine: &Engine) {
             }
         };
         let media = vec![MediaSpan { at: prompt.runs[0].start, rows: medium.unwrap().rows().clone() }];
-        let rows = PromptRows { ids: prompt.ids, media };
+        let rows = PromptRows { ids: prompt.ids.clone(), media };
         let options = GenerateOptions { ignore_end: true, ..greedy() };
         let mut session = engine.session().unwrap();
+        check_all_rows(&mut session, &prompt, &rows);
         let mut generation = session.generate(rows, &options, SpecialOutput::All).unwrap();
         let clear = prompt.hf_greedy_margins.iter().take_while(|&&margin| margin > SURE).count();
         assert!(clear > 3, "`{}`: only {clear} tokens are clear", prompt.name);
@@ -231,6 +235,17 @@ fn read_whole(engine: &Engine) {
 #[test]
 fn images_are_read_whole_by_a_model_whose_layers_see_them_so() {
     read_whole(&Engine::load(joined(), &LoadOptions::default().context(2048)).unwrap());
+}
+
+/// The logits of every row, those of an image among them, prefer what transformers prefers, where it is clear.
+fn check_all_rows(session: &mut Session, prompt: &Prompt, rows: &PromptRows) {
+    let logits = pollster::block_on(session.logits(rows.clone(), true)).unwrap();
+    assert_eq!(logits.rows(), rows.ids.len(), "`{}`", prompt.name);
+    for (row, (&expected, &margin)) in prompt.argmax.iter().zip(&prompt.margins).enumerate() {
+        let values = &logits.values[row * logits.vocabulary..][..logits.vocabulary];
+        let found = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]));
+        assert!(margin <= SURE || found == Some(expected as usize), "`{}`, row {row}", prompt.name);
+    }
 }
 
 fn grey(width: u32, height: u32) -> Pixels {

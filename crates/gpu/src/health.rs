@@ -74,8 +74,10 @@ impl Gpu {
         if self.health().reports().refused.is_none() {
             return Ok(());
         }
-        // A GPU that goes away refuses everything. If that is why, it says so when it is asked.
-        self.poll(wgpu::PollType::Poll)?;
+        // A GPU that goes away refuses everything. If that is why, it says so when it is asked, once its work has ended.
+        let timeout = Some(std::time::Duration::from_secs(2));
+        // Whether the wait ended says nothing: a GPU may just be busy.
+        self.poll(wgpu::PollType::Wait { submission_index: None, timeout }).ok();
         if let Some(lost) = self.health().lost() {
             return Err(lost);
         }
