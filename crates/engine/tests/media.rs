@@ -12,6 +12,7 @@ use rullama_engine::{
 use rullama_gguf::{MemorySource, Model};
 use rullama_media::{Budget, Pixels, Samples, decode_image, decode_sound};
 use rullama_tokenizer::SpecialOutput;
+use safetensors::SafeTensors;
 use serde::Deserialize;
 
 /// Longer than every prompt with its reply.
@@ -89,11 +90,25 @@ impl Question {
     }
 }
 
-/// The tokens of the prompt are those of transformers, and so are the tokens of the greedy reply.
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+/// The rows of a file and the tokens of the prompt are those of transformers, and so are the tokens of the greedy reply.
 fn check(engine: &Engine, questions: &[Question]) {
+    let golden = read("testdata/demo/demo.media.safetensors");
+    let golden = SafeTensors::deserialize(&golden).unwrap();
     for question in questions {
         let attachment = question.attachment(engine);
         assert_eq!(attachment.rows().len(), question.rows, "{}", question.file);
+        let name = question.file.split('.').next().unwrap();
+        let expected = golden.tensor(&format!("{name}.rows")).unwrap();
+        let expected: Vec<f32> =
+            expected.data().chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().unwrap())).collect();
+        let cosine = cosine(&attachment.rows().values, &expected);
+        assert!(cosine > 0.999, "{}: a cosine of {cosine}", question.file);
         let media = Media::from([(question.file.clone(), attachment)]);
         let options = ChatOptions { generate: greedy(), think: false, media, ..ChatOptions::default() };
         let messages = [question.message()];
