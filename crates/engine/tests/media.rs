@@ -90,6 +90,10 @@ impl Question {
     }
 }
 
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().unwrap())).collect()
+}
+
 fn cosine(a: &[f32], b: &[f32]) -> f64 {
     assert_eq!(a.len(), b.len());
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
@@ -105,9 +109,7 @@ fn check(engine: &Engine, questions: &[Question]) {
         assert_eq!(attachment.rows().len(), question.rows, "{}", question.file);
         let name = question.file.split('.').next().unwrap();
         let expected = golden.tensor(&format!("{name}.rows")).unwrap();
-        let expected: Vec<f32> =
-            expected.data().chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().unwrap())).collect();
-        let cosine = cosine(&attachment.rows().values, &expected);
+        let cosine = cosine(&attachment.rows().values, &floats(expected.data()));
         assert!(cosine > 0.999, "{}: a cosine of {cosine}", question.file);
         let media = Media::from([(question.file.clone(), attachment)]);
         let options = ChatOptions { generate: greedy(), think: false, media, ..ChatOptions::default() };
