@@ -108,12 +108,15 @@ fn any_message() -> impl Strategy<Value = Message> {
     let content = prop_oneof![any::<String>(), "(\\[img\\]|\\[img-[0-9]{0,3}\\]| |a){0,6}", reply_text()];
     let texts =
         (content, prop::option::of(any::<String>()), prop::option::of("[ab]?"), prop::option::of("[ab]?"));
-    let images = prop::collection::vec(Just(String::new()), 0..3);
+    let attached = || prop::collection::vec(Just(String::new()), 0..3);
     let calls = prop::collection::vec(any_call(), 0..3);
-    (prop::sample::select(roles), texts, images, calls).prop_map(|(role, texts, images, tool_calls)| {
-        let (content, thinking, tool_name, tool_call_id) = texts;
-        Message { role, content, thinking, images, tool_calls, tool_name, tool_call_id }
-    })
+    let media = (attached(), attached());
+    (prop::sample::select(roles), texts, media, calls).prop_map(
+        |(role, texts, (images, audio), tool_calls)| {
+            let (content, thinking, tool_name, tool_call_id) = texts;
+            Message { role, content, thinking, images, audio, tool_calls, tool_name, tool_call_id }
+        },
+    )
 }
 
 fn any_tool() -> impl Strategy<Value = Tool> {
@@ -218,7 +221,7 @@ proptest! {
             prop_assert!(!matches!(pair, [Piece::Text(_), Piece::Text(_)]));
         }
         for source in &prompt.media {
-            prop_assert!(source.image < messages[source.message].images.len());
+            prop_assert!(source.medium < messages[source.message].media().len());
         }
     }
 

@@ -4,7 +4,11 @@ use std::{cell::RefCell, ops::Range};
 
 use rullama_graph::AttendShape;
 
-use crate::{caches::Stored, kernels::Kernels, parallel};
+use crate::{
+    caches::Stored,
+    kernels::{KEYS_TILE, Kernels, Queries},
+    parallel,
+};
 
 /// Fewer products than this are not worth waking a thread.
 const WORTH_SHARING: usize = 1 << 16;
@@ -82,6 +86,88 @@ pub(crate) fn attend(
     } else {
         parallel::each_chunk(out, width, head);
     }
+}
+
+/// Blocks of queries that use a tile of keys before the next tile.
+const BLOCKS: usize = 8;
+
+/// What one thread needs for [`attend_all`].
+#[derive(Default)]
+struct TileScratch {
+    blocks: [Queries; BLOCKS],
+    keys: Vec<f32>,
+    values: Vec<f32>,
+}
+
+thread_local! {
+    static TILES: RefCell<TileScratch> = RefCell::default();
+}
+
+/// How many rows of queries [`attend_all`] should be given at least, so that all threads have work and a tile of keys serves
+/// several blocks of queries.
+pub(crate) fn rows_worth_sharing(kernels: &Kernels, heads: usize) -> usize {
+    BLOCKS / 2 * kernels.queries * (2 * parallel::threads()).div_ceil(heads)
+}
+
+/// Attends from each row of `q` to all rows of `keys` and `values`. Heads and blocks of queries are spread over threads; no
+/// sum is.
+pub(crate) fn attend_all(
+    kernels: &Kernels,
+    q: &[f32],
+    [keys, values]: [&[f32]; 2],
+    shape: AttendShape,
+    out: &mut [f32],
+) {
+    let (heads, width) = (shape.heads as usize, shape.head_width as usize);
+    let served = heads / shape.kv_heads as usize;
+    let kv_width = shape.kv_heads as usize * width;
+    let count = q.len() / (heads * width);
+    let share = |all: usize, threads: usize| all.div_ceil(threads.div_ceil(heads));
+    let worth_sharing = 2 * q.len() * (keys.len() / kv_width) >= WORTH_SHARING;
+    let threads = if worth_sharing { parallel::threads() } else { 1 };
+    // Several tasks for each thread, but no more queries to a task than there are blocks.
+    let at_once = share(count, 4 * threads).next_multiple_of(kernels.queries).min(BLOCKS * kernels.queries);
+    let parts = count.div_ceil(at_once);
+    let mut tasks: Vec<(usize, Vec<&mut [f32]>)> = (0..heads * parts)
+        .map(|task| ((task / parts) + (task % parts) * at_once * heads, Vec::with_capacity(at_once)))
+        .collect();
+    for (index, out) in out.chunks_mut(width).enumerate() {
+        let (row, head) = (index / heads, index % heads);
+        tasks[head * parts + row / at_once].1.push(out);
+    }
+    // `first` is the number of the task's first query among those of all heads.
+    let work = |(first, mut outs): (usize, Vec<&mut [f32]>)| {
+        let column = first % heads / served * width;
+        TILES.with_borrow_mut(|TileScratch { blocks, keys: tile_keys, values: tile_values }| {
+            let blocks = &mut blocks[..outs.len().div_ceil(kernels.queries)];
+            for (number, block) in blocks.iter_mut().enumerate() {
+                let rows = number * kernels.queries..outs.len().min((number + 1) * kernels.queries);
+                let queries = rows.map(|row| &q[(first + row * heads) * width..][..width]);
+                block.begin(queries, width, kernels.queries);
+            }
+            let tiles = keys.chunks(KEYS_TILE * kv_width).zip(values.chunks(KEYS_TILE * kv_width));
+            for (keys, values) in tiles {
+                // Rows of one head are far apart, often by a power of two: the cache would keep few of them.
+                gather(keys, kv_width, column, width, tile_keys);
+                gather(values, kv_width, column, width, tile_values);
+                blocks.iter_mut().for_each(|block| (kernels.attend_tile)(tile_keys, tile_values, block));
+            }
+            for (block, outs) in blocks.iter().zip(outs.chunks_mut(kernels.queries)) {
+                block.finish(outs);
+            }
+        });
+    };
+    if threads == 1 {
+        tasks.into_iter().for_each(work);
+    } else {
+        parallel::each(tasks, work);
+    }
+}
+
+/// Copies some columns of all rows.
+fn gather(rows: &[f32], row_width: usize, column: usize, width: usize, out: &mut Vec<f32>) {
+    out.clear();
+    rows.chunks(row_width).for_each(|row| out.extend_from_slice(&row[column..][..width]));
 }
 
 /// Decodes the columns of one head from a row of signed bytes.

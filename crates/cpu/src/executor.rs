@@ -14,13 +14,14 @@ use crate::{
     weights::Weights,
 };
 
-/// Products and other numbers that are computed before the caller gets a chance to drop the step: some milliseconds.
+/// Products, and other work that takes as long, before the caller gets a chance to drop the step: some milliseconds.
 const AT_ONCE: u64 = 1 << 28;
 
 /// A model on the CPU.
 pub struct Executor {
     weights: Weights,
     kernels: &'static Kernels,
+    work_at_once: u64,
     pool: RefCell<Pool>,
 }
 
@@ -46,7 +47,8 @@ impl Executor {
     pub fn new(model: Rc<Model>, memory: u64) -> Self {
         parallel::start();
         let kernels = Kernels::available()[0];
-        Self { weights: Weights::new(model, memory), kernels, pool: RefCell::default() }
+        let weights = Weights::new(model, memory);
+        Self { weights, kernels, work_at_once: AT_ONCE, pool: RefCell::default() }
     }
 
     /// Uses other instructions than the fastest: one of [`instructions`](Self::instructions).
@@ -59,6 +61,13 @@ impl Executor {
         let found = Kernels::available().into_iter().find(|kernels| kernels.name == name);
         self.kernels =
             found.unwrap_or_else(|| panic!("this machine does not have the instructions `{name}`"));
+        self
+    }
+
+    /// Pauses after about so many products, instead of after some milliseconds. Results stay the same.
+    #[must_use]
+    pub fn with_pauses_after(mut self, products: u64) -> Self {
+        self.work_at_once = products;
         self
     }
 
@@ -116,12 +125,23 @@ impl Executor {
                 op => self.weights.read(graph, op).await?,
             };
             match (first, op) {
+                (Some(ready), _) if let Some(rows) = run.rows_at_once(at, self.work_at_once) => {
+                    let (mut out, count) = (run.begin(at, &ready), run.rows(at));
+                    for from in (0..count).step_by(rows) {
+                        run.compute_rows(at, &ready, caches, from..count.min(from + rows), &mut out);
+                        progress(at, all);
+                        pause().await;
+                    }
+                    run.end(at, &ready, out)?;
+                    at += 1;
+                }
                 (Some(first), _) => {
                     let mut ready = vec![first];
                     let mut work = run.work(at);
-                    while work < AT_ONCE
+                    while work < self.work_at_once
                         && let Some(node) = graph.nodes().get(at + ready.len())
                         && !matches!(node.op, Op::Embed { .. })
+                        && run.rows_at_once(at + ready.len(), self.work_at_once).is_none()
                         && let Some(next) = self.weights.ready(graph, &node.op)
                     {
                         work += run.work(at + ready.len());

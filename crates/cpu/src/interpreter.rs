@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use rullama_gguf::Format;
-use rullama_graph::{Attended as To, Graph, Mask, Op, RowCounts, Rows, Value, WeightInfo};
+use rullama_graph::{Ahead, Attended as To, Graph, Mask, Op, RowCounts, Rows, Value, WeightInfo};
 
 use crate::{
     Caches, CpuError, Output, Step,
     activations::QuantRows,
-    attend::{Attended, attend},
+    attend::{Attended, attend, attend_all, rows_worth_sharing},
     caches::Stored,
     experts::{self, combine, route},
     kernels::Kernels,
@@ -65,8 +65,10 @@ impl<'a> Run<'a> {
         self.pool
     }
 
-    /// About how many products and other numbers an operation computes.
+    /// About how long an operation takes, in products.
     pub(crate) fn work(&self, index: usize) -> u64 {
+        /// Reading and writing a value takes as long as so many products.
+        const VALUE: u64 = 32;
         let node = &self.graph.nodes()[index];
         let results = self.len(index) as u64;
         match node.op {
@@ -78,8 +80,11 @@ impl<'a> Run<'a> {
                 results * 2 * rows as u64
             }
             Op::Convolve { shape, .. } => results * 9 * u64::from(shape.channels),
-            Op::AttendRelative { shape, .. } => results * 3 * u64::from(shape.mask.window.unwrap_or(1)),
-            _ => results,
+            Op::AttendRelative { shape, .. } => {
+                let rows = self.counts.of(node.shape.rows) as u64;
+                results * 3 * shape.mask.window.map_or(rows, |window| rows.min(window.into()))
+            }
+            _ => results * VALUE,
         }
     }
 
@@ -91,13 +96,15 @@ impl<'a> Run<'a> {
         caches: &mut Caches,
     ) -> Result<(), CpuError> {
         let node = &self.graph.nodes()[index];
-        if let Op::Linear { .. } | Op::ExpertLinear { .. } = node.op {
+        if is_heavy(&node.op) {
+            let mut out = self.begin(index, ready);
+            self.compute_rows(index, ready, caches, 0..self.counts.of(node.shape.rows), &mut out);
+            return self.end(index, ready, out);
+        }
+        if let Op::ExpertLinear { .. } = node.op {
             return self.product(index, ready);
         }
-        let vector = match ready {
-            Ready::Vector(vector) => Some(&vector[..]),
-            _ => None,
-        };
+        let vector = vector(ready);
         if let Op::Rope { rope, .. } = node.op {
             let positions: Vec<usize> = self.positions(node.shape.rows).collect();
             self.turns.prepare(rope, node.shape.rows, &positions, vector);
@@ -105,7 +112,12 @@ impl<'a> Run<'a> {
         let mut out = self.pool.take(self.len(index));
         let (kernels, width) = (self.kernels, node.shape.width as usize);
         match node.op {
-            Op::Linear { .. } | Op::ExpertLinear { .. } | Op::Embed { .. } => {
+            Op::Linear { .. }
+            | Op::ExpertLinear { .. }
+            | Op::Embed { .. }
+            | Op::Attend { .. }
+            | Op::AttendRelative { .. }
+            | Op::Convolve { .. } => {
                 unreachable!("computed elsewhere")
             }
             Op::Input { input } => {
@@ -126,21 +138,6 @@ impl<'a> Run<'a> {
                 let stored = caches.store(cache, self.get(k), self.get(v));
                 stored.map_err(|source| CpuError::Format { tensor: tensor(), source })?;
             }
-            Op::Attend { q, to, shape } => {
-                let seen = self.seen(node.shape.rows, shape.mask, to);
-                let to = match to {
-                    To::Cache { cache, .. } => {
-                        let (keys, values, first) = caches.layer(cache);
-                        Attended { keys, values, first }
-                    }
-                    To::Rows { k, v } => Attended {
-                        keys: Stored::F32(self.get(k)),
-                        values: Stored::F32(self.get(v)),
-                        first: 0,
-                    },
-                };
-                attend(kernels, self.get(q), to, &seen, shape, &mut out);
-            }
             Op::Add { a, b } => pairwise(self.get(a), self.get(b), &mut out, |a, b| a + b),
             Op::Mul { a, b } => pairwise(self.get(a), self.get(b), &mut out, |a, b| a * b),
             Op::Scale { x, by } => each(self.get(x), &mut out, |x| x * by),
@@ -149,23 +146,16 @@ impl<'a> Run<'a> {
             Op::Clamp { x, low, high } => {
                 tower::each_finite(self.get(x), &mut out, |x| x.max(low).min(high));
             }
-            Op::Activate { x, with } => tower::activate(self.get(x), with, &mut out),
-            Op::Convolve { x, shape, .. } => {
-                tower::convolve(kernels, self.get(x), given(vector), shape, &mut out);
-            }
+            Op::Activate { x, with } => tower::activate(kernels, self.get(x), with, &mut out),
             Op::ConvolveColumns { x, rows, .. } => {
                 tower::convolve_columns(self.get(x), width, given(vector), rows as usize, &mut out);
             }
             Op::LayerNorm { x, eps, .. } => {
-                tower::layer_norm(self.get(x), width, given(vector), eps, &mut out);
+                tower::layer_norm(kernels, self.get(x), width, given(vector), eps, &mut out);
             }
             Op::Rotate { x, turns, part } => {
                 let head = self.width(turns);
                 tower::rotate(self.get(x), width, self.get(turns), head, part as usize, &mut out);
-            }
-            Op::AttendRelative { q, k, v, distances, shape, cap } => {
-                let values = [q, k, v, distances].map(|value| self.get(value));
-                tower::attend_relative(kernels, values, shape, cap, &mut out);
             }
             Op::GeluMul { gate, up } => {
                 let (gate, up) = (self.get(gate), self.get(up));
@@ -199,6 +189,97 @@ impl<'a> Run<'a> {
             }
         }
         self.finish(index, out)
+    }
+
+    /// How many rows of a heavy operation to compute before the caller gets a chance to drop the step: those of about `work`
+    /// numbers. None if all rows are fewer, or if the operation is computed at once.
+    pub(crate) fn rows_at_once(&self, index: usize, work: u64) -> Option<usize> {
+        /// A tile of weights is unpacked for so many rows at least.
+        const WORTH_A_TILE: usize = 128;
+        let node = &self.graph.nodes()[index];
+        let all = self.counts.of(node.shape.rows);
+        if !is_heavy(&node.op) || all == 0 {
+            return None;
+        }
+        let least = match node.op {
+            Op::Linear { .. } => WORTH_A_TILE,
+            Op::Attend { shape, .. } => rows_worth_sharing(self.kernels, shape.heads as usize),
+            _ => 1,
+        };
+        let rows = (work / (self.work(index) / all as u64).max(1)) as usize;
+        Some(rows.max(1).next_multiple_of(least)).filter(|&rows| rows < all)
+    }
+
+    /// Rows of an operation's result.
+    pub(crate) fn rows(&self, index: usize) -> usize {
+        self.counts.of(self.graph.nodes()[index].shape.rows)
+    }
+
+    /// Prepares a heavy operation: returns a buffer for its result.
+    pub(crate) fn begin(&mut self, index: usize, ready: &Ready) -> Vec<f32> {
+        match (&self.graph.nodes()[index].op, ready) {
+            (&Op::Linear { x, .. }, Ready::Matrices(matrices)) => {
+                self.begin_product(index, x, matrices.format())
+            }
+            _ => self.buffer(index),
+        }
+    }
+
+    /// Computes some rows of a heavy operation.
+    pub(crate) fn compute_rows(
+        &self,
+        index: usize,
+        ready: &Ready,
+        caches: &Caches,
+        rows: Range<usize>,
+        out: &mut [f32],
+    ) {
+        let (kernels, node) = (self.kernels, &self.graph.nodes()[index]);
+        let width = node.shape.width as usize;
+        let part = rows.start * width..rows.end * width;
+        match node.op {
+            Op::Linear { x, weight, .. } => {
+                let Ready::Matrices(matrices) = ready else { unreachable!("products have matrices") };
+                let places: Vec<Place> = rows.map(|row| Place { input: row, output: row * width }).collect();
+                self.multiply(x, matrices.rows(0), self.graph.weight(weight), &places, 0, out);
+            }
+            Op::Attend { q, to: attended, shape } => {
+                let (q, out) = (&self.get(q)[part.clone()], &mut out[part]);
+                let to = match attended {
+                    To::Rows { k, v } if self.sees_all(node.shape.rows, shape.mask) => {
+                        return attend_all(kernels, q, [self.get(k), self.get(v)], shape, out);
+                    }
+                    To::Cache { cache, .. } => {
+                        let (keys, values, first) = caches.layer(cache);
+                        Attended { keys, values, first }
+                    }
+                    To::Rows { k, v } => Attended {
+                        keys: Stored::F32(self.get(k)),
+                        values: Stored::F32(self.get(v)),
+                        first: 0,
+                    },
+                };
+                let seen = self.seen(node.shape.rows, shape.mask, attended);
+                attend(kernels, q, to, &seen[rows], shape, out);
+            }
+            Op::AttendRelative { q, k, v, distances, shape, cap } => {
+                let values = [q, k, v, distances].map(|value| self.get(value));
+                tower::attend_relative(kernels, values, shape, cap, rows.start, &mut out[part]);
+            }
+            Op::Convolve { x, shape, .. } => {
+                let weight = given(vector(ready));
+                tower::convolve(kernels, self.get(x), weight, shape, rows.start, &mut out[part]);
+            }
+            _ => unreachable!("computed at once"),
+        }
+    }
+
+    /// Keeps the result of a heavy operation.
+    pub(crate) fn end(&mut self, index: usize, ready: &Ready, out: Vec<f32>) -> Result<(), CpuError> {
+        match ready {
+            Ready::Matrices(matrices) => self.finish_product(index, out, matrices.factor),
+            _ => self.finish(index, out),
+        }
     }
 
     fn product(&mut self, index: usize, ready: &Ready) -> Result<(), CpuError> {
@@ -331,6 +412,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Whether every row of a domain sees all others.
+    fn sees_all(&self, rows: Rows, mask: Mask) -> bool {
+        matches!(rows, Rows::Of(_)) && mask.ahead == Ahead::Step && mask.window.is_none()
+    }
+
     /// The positions that each query sees.
     fn seen(&self, rows: Rows, mask: Mask, to: To) -> Vec<Range<usize>> {
         let own = matches!(rows, Rows::Of(_));
@@ -341,6 +427,19 @@ impl<'a> Run<'a> {
         let without_spans = Step::default();
         let step = if own { &without_spans } else { self.step };
         self.positions(rows).map(|position| step.seen(mask, position - start, before, count)).collect()
+    }
+}
+
+/// Whether an operation takes long enough with many rows that these are computed in several goes.
+fn is_heavy(op: &Op) -> bool {
+    matches!(op, Op::Linear { .. } | Op::Attend { .. } | Op::AttendRelative { .. } | Op::Convolve { .. })
+}
+
+/// The vector of an operation, if it has one.
+fn vector(ready: &Ready) -> Option<&[f32]> {
+    match ready {
+        Ready::Vector(vector) => Some(&vector[..]),
+        _ => None,
     }
 }
 

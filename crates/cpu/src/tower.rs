@@ -1,4 +1,4 @@
-//! Operations that only towers have. They are simple loops: a tower's time goes into products and attention.
+//! Operations that only towers have. Most are simple loops: a tower's time goes into products and attention.
 
 use rullama_graph::{Activation, AttendShape, Convolution};
 
@@ -11,18 +11,18 @@ use crate::{
 const CHUNK: usize = 1 << 12;
 
 /// `(x − mean(x)) / sqrt(variance(x) + eps) · weight` over groups of columns.
-pub(crate) fn layer_norm(x: &[f32], width: usize, weight: &[f32], eps: f32, out: &mut [f32]) {
+pub(crate) fn layer_norm(
+    kernels: &Kernels,
+    x: &[f32],
+    width: usize,
+    weight: &[f32],
+    eps: f32,
+    out: &mut [f32],
+) {
     let group = weight.len();
     each_row(out, width, |row, out| {
         for (x, out) in x[row * width..].chunks(group).zip(out.chunks_mut(group)) {
-            let mean = (x.iter().map(|&x| f64::from(x)).sum::<f64>() / group as f64) as f32;
-            let squares: f64 = x.iter().map(|&x| f64::from(x - mean).powi(2)).sum();
-            let variance = (squares / group as f64) as f32;
-            // A variance that overflows would turn the whole group into zeros, and nothing would show it.
-            let scale = if variance.is_finite() { 1.0 / (variance + eps).sqrt() } else { f32::NAN };
-            for ((x, out), weight) in x.iter().zip(out).zip(weight) {
-                *out = (x - mean) * scale * weight;
-            }
+            (kernels.layer_norm)(x, weight, eps, out);
         }
     });
 }
@@ -53,8 +53,14 @@ pub(crate) fn by_column(
 ) {
     let groups = (CHUNK / weight.len()).max(1) * weight.len();
     each_row(out, groups, |chunk, out| {
-        for ((x, weight), out) in x[chunk * groups..].iter().zip(weight.iter().cycle()).zip(out) {
-            *out = with(*x, *weight);
+        let x = &x[chunk * groups..];
+        if let &[weight] = weight {
+            return out.iter_mut().zip(x).for_each(|(out, x)| *out = with(*x, weight));
+        }
+        for (x, out) in x.chunks(weight.len()).zip(out.chunks_mut(weight.len())) {
+            for ((x, weight), out) in x.iter().zip(weight).zip(out) {
+                *out = with(*x, *weight);
+            }
         }
     });
 }
@@ -68,76 +74,100 @@ pub(crate) fn each_finite(x: &[f32], out: &mut [f32], with: impl Fn(f32) -> f32 
     });
 }
 
-pub(crate) fn activate(x: &[f32], with: Activation, out: &mut [f32]) {
-    let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
-    match with {
-        Activation::Relu => each_finite(x, out, |x| x.max(0.0)),
-        Activation::Sigmoid => each_finite(x, out, sigmoid),
-        Activation::Silu => each_finite(x, out, |x| x * sigmoid(x)),
-        Activation::QuickGelu => each_finite(x, out, |x| x * sigmoid(1.702 * x)),
-    }
+/// An activation of each value.
+pub(crate) fn activate(kernels: &Kernels, x: &[f32], with: Activation, out: &mut [f32]) {
+    each_row(out, CHUNK, |chunk, out| (kernels.activate)(with, &x[chunk * CHUNK..][..out.len()], out));
 }
 
-/// Every second row and band of a convolution of three by three. What is beyond the edges is zero.
-pub(crate) fn convolve(kernels: &Kernels, x: &[f32], weight: &[f32], shape: Convolution, out: &mut [f32]) {
+/// Every second row and band of a convolution of three by three, from result row `first` on. What is beyond the edges is zero.
+pub(crate) fn convolve(
+    kernels: &Kernels,
+    x: &[f32],
+    weight: &[f32],
+    shape: Convolution,
+    first: usize,
+    out: &mut [f32],
+) {
     let (bands, channels) = (shape.bands as usize, shape.channels as usize);
     let (outputs, width, seen) = (shape.outputs as usize, shape.width() as usize, 9 * channels);
     let rows = x.len() / width;
-    // All that one output sees is taken together in the order of the weights, and multiplied at once.
+    // A row of weights for each value that is seen, in the order of the input: all outputs are computed together.
+    let mut by_input = vec![0.0; weight.len()];
+    for (output, weight) in weight.chunks(seen).enumerate() {
+        for (at, weight) in weight.iter().enumerate() {
+            let (channel, within) = (at / 9, at % 9);
+            by_input[(within * channels + channel) * outputs + output] = *weight;
+        }
+    }
     each_chunk(out, shape.output_width() as usize, |row, out| {
-        let mut patch = vec![0.0; seen];
+        out.fill(0.0);
         for (band, out) in out.chunks_mut(outputs).enumerate() {
-            for (at, patch) in patch.iter_mut().enumerate() {
-                let (channel, within) = (at / 9, at % 9);
-                // The first of the three is the one before.
-                let (time, beside) = (2 * row + within / 3, 2 * band + within % 3);
-                let inside = (1..=rows).contains(&time) && (1..=bands).contains(&beside);
-                *patch = if inside { x[(time - 1) * width + (beside - 1) * channels + channel] } else { 0.0 };
+            // Rows and bands count from one here: what would be before the first is row or band zero.
+            let first_time = 2 * (first + row);
+            let beside = (2 * band).max(1)..(2 * band + 3).min(bands + 1);
+            for time in first_time.max(1)..(first_time + 3).min(rows + 1) {
+                let from = (time - 1) * width + (beside.start - 1) * channels;
+                let within = 3 * (time - first_time) + beside.start - 2 * band;
+                let weights = &by_input[within * channels * outputs..];
+                (kernels.add_weighted)(&x[from..][..beside.len() * channels], weights, outputs, out);
             }
-            (kernels.with_each)(&patch, weight, seen, out);
         }
     });
 }
 
 /// Each column over the rows up to each: `weight` has `seen` values for a column, the last of them for the row itself.
 pub(crate) fn convolve_columns(x: &[f32], width: usize, weight: &[f32], seen: usize, out: &mut [f32]) {
+    // A row of weights for each distance.
+    let mut by_distance = vec![0.0; weight.len()];
+    for (column, weight) in weight.chunks(seen).enumerate() {
+        weight
+            .iter()
+            .rev()
+            .enumerate()
+            .for_each(|(back, weight)| by_distance[back * width + column] = *weight);
+    }
     each_row(out, width, |row, out| {
-        for (column, out) in out.iter_mut().enumerate() {
-            let weight = &weight[column * seen..][..seen];
-            let back = 0..seen.min(row + 1);
-            *out = back.map(|back| weight[seen - 1 - back] * x[(row - back) * width + column]).sum();
+        out.fill(0.0);
+        for (back, weight) in by_distance.chunks(width).enumerate().take(row + 1) {
+            let x = &x[(row - back) * width..];
+            out.iter_mut().zip(x).zip(weight).for_each(|((out, x), weight)| *out += x * weight);
         }
     });
 }
 
-/// Softmax attention within rows, with keys that depend on the distance and with capped scores.
+/// Softmax attention within rows, with keys that depend on the distance and with capped scores. The results are those of the
+/// rows from `first` on.
 pub(crate) fn attend_relative(
     kernels: &Kernels,
     [q, k, v, distances]: [&[f32]; 4],
     shape: AttendShape,
     cap: f32,
+    first: usize,
     out: &mut [f32],
 ) {
     let (heads, width) = (shape.heads as usize, shape.head_width as usize);
     let all = heads * width;
-    each_chunk(out, width, |index, out| {
-        let (row, column) = (index / heads, index % heads * width);
-        let query = &q[index * width..][..width];
+    // One row at a time: its heads share what is allocated.
+    each_chunk(out, all, |row, out| {
+        let row = first + row;
         let seen = shape.mask.first(row)..row + 1;
-        let from = seen.start * all + column;
-        let mut scores = vec![0.0f32; seen.len()];
-        (kernels.with_each)(query, &k[from..], all, &mut scores);
-        for (at, score) in seen.zip(&mut scores) {
-            let distance = (row - at) * all;
-            if distance < distances.len() {
-                let mut product = [0.0];
-                (kernels.with_each)(query, &distances[distance + column..], all, &mut product);
-                *score += product[0];
+        let mut scores = vec![0.0f32; 3 * seen.len()];
+        let (products, rest) = scores.split_at_mut(seen.len());
+        let (near, scores) = rest.split_at_mut(seen.len());
+        let near = &mut near[..seen.len().min(distances.len() / all)];
+        for (head, out) in out.chunks_mut(width).enumerate() {
+            let column = head * width;
+            let query = &q[row * all + column..][..width];
+            let from = seen.start * all + column;
+            (kernels.with_each)(query, &k[from..], all, products);
+            (kernels.with_each)(query, &distances[column..], all, near);
+            for (product, near) in products.iter_mut().rev().zip(&*near) {
+                *product += near;
             }
-            *score = if score.is_finite() { cap * (*score / cap).tanh() } else { f32::NAN };
+            (kernels.soft_cap)(products, cap, scores);
+            (kernels.softmax)(scores);
+            out.fill(0.0);
+            (kernels.add_weighted)(scores, &v[from..], all, out);
         }
-        (kernels.softmax)(&mut scores);
-        out.fill(0.0);
-        (kernels.add_weighted)(&scores, &v[from..], all, out);
     });
 }

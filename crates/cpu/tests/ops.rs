@@ -3,12 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::rc::Rc;
+use std::{future::Future, pin::pin, rc::Rc, task::Context};
 
 use rullama_cpu::{Caches, Executor, Row, Step};
 use rullama_gguf::{Format, MemorySource, Model, Writer};
 use rullama_graph::{
-    AttendShape, Builder, CacheFormat, CacheInfo, Graph, Mask, Rope, Rows, Tensor, WeightInfo,
+    Activation, AttendShape, Builder, CacheFormat, CacheInfo, Convolution, Graph, Mask, Rope, Rows, Tensor,
+    WeightInfo,
 };
 use rullama_reference as reference;
 
@@ -16,6 +17,7 @@ use rullama_reference as reference;
 const ROWS: usize = 5;
 const WIDTH: u32 = 76;
 const EXPERTS: u32 = 6;
+const CONVOLUTION: Convolution = Convolution { bands: 19, channels: 4, outputs: 6 };
 
 /// Numbers between −2 and 2.
 fn noise(seed: u32, count: usize) -> Vec<f32> {
@@ -27,12 +29,15 @@ fn noise(seed: u32, count: usize) -> Vec<f32> {
 
 /// A model with the weights that the graphs below name.
 fn model() -> Rc<Model> {
-    let tensors: [(&str, &[u64]); 5] = [
+    let tensors: [(&str, &[u64]); 8] = [
         ("norm", &[WIDTH.into()]),
         ("head_norm", &[19]),
         ("factor", &[1]),
         ("experts", &[WIDTH.into(), 24, EXPERTS.into()]),
         ("expert_scales", &[EXPERTS.into()]),
+        ("kernel", &[CONVOLUTION.weights().into()]),
+        ("columns", &[5 * u64::from(WIDTH)]),
+        ("matrix", &[WIDTH.into(), WIDTH.into()]),
     ];
     let mut writer = Writer::new();
     writer.set("general.architecture", "gemma4").unwrap();
@@ -60,27 +65,62 @@ fn compare(what: &str, found: &[f32], expected: &[f32]) {
 
 /// Compares the outputs of a graph that reads `x` and `y` alone.
 fn check(what: &str, build: impl for<'g> Fn(&'g Builder, Tensor<'g>, Tensor<'g>) -> Tensor<'g>) {
+    check_rows(what, ROWS, &[("x", WIDTH), ("y", WIDTH)], |builder, inputs| {
+        build(builder, inputs[0], inputs[1])
+    });
+}
+
+/// Compares the outputs of a graph with inputs of these names and widths.
+fn check_rows(
+    what: &str,
+    rows: usize,
+    inputs: &[(&str, u32)],
+    build: impl for<'g> Fn(&'g Builder, &[Tensor<'g>]) -> Tensor<'g>,
+) {
     let (model, builder) = (model(), Builder::new());
     let domain = Rows::Of(builder.domain("rows"));
-    let (x, y) = (builder.input("x", domain, WIDTH), builder.input("y", domain, WIDTH));
-    let graph = builder.finish(build(&builder, x, y));
-    let inputs = [("x", noise(1, ROWS * WIDTH as usize)), ("y", noise(2, ROWS * WIDTH as usize))];
+    let tensors: Vec<_> = inputs.iter().map(|(name, width)| builder.input(*name, domain, *width)).collect();
+    let graph = builder.finish(build(&builder, &tensors));
+    let values: Vec<Vec<f32>> =
+        (1..).zip(inputs).map(|(seed, (_, width))| noise(seed, rows * *width as usize)).collect();
 
-    let matrices = inputs
-        .each_ref()
-        .map(|(name, values)| (*name, reference::Matrix::new(values.clone(), WIDTH as usize)));
-    let step = reference::Step::inputs(&matrices.each_ref().map(|(name, matrix)| (*name, matrix)));
+    let matrix = |(values, (_, width)): (&Vec<f32>, &(&str, u32))| {
+        reference::Matrix::new(values.clone(), *width as usize)
+    };
+    let matrices: Vec<reference::Matrix> = values.iter().zip(inputs).map(matrix).collect();
+    let named: Vec<_> = inputs.iter().zip(&matrices).map(|((name, _), matrix)| (*name, matrix)).collect();
+    let step = reference::Step::inputs(&named);
     let weights = reference::Weights::new(model.clone(), 1 << 30);
     let expected =
         pollster::block_on(reference::run_together(&graph, &weights, &mut [], &step, &mut ())).unwrap();
     for instructions in Executor::instructions() {
         let executor = Executor::new(model.clone(), 1 << 30).with_instructions(instructions);
-        let mut caches = Caches::new(&graph, CacheFormat::F32);
-        let step = Step::inputs(&inputs.each_ref().map(|(name, values)| (*name, &values[..])));
-        let mut progress = |_, _| {};
-        let found = pollster::block_on(executor.run(&graph, &mut caches, &step, &mut progress)).unwrap();
-        compare(&format!("{what}, {instructions}"), &found[0].values, expected[0].values());
+        let named: Vec<_> =
+            inputs.iter().zip(&values).map(|((name, _), values)| (*name, &values[..])).collect();
+        let found = run(&executor, &graph, &named);
+        compare(&format!("{what}, {rows} rows, {instructions}"), &found, expected[0].values());
+        let paused = run(&executor.with_pauses_after(1), &graph, &named);
+        assert!(paused == found, "{what}, {rows} rows, {instructions}: pauses change the result");
     }
+}
+
+/// The only output of a graph without caches.
+fn run(executor: &Executor, graph: &Graph, inputs: &[(&str, &[f32])]) -> Vec<f32> {
+    let mut caches = Caches::new(graph, CacheFormat::F32);
+    let (step, mut progress) = (Step::inputs(inputs), |_, _| {});
+    let outputs = pollster::block_on(executor.run(graph, &mut caches, &step, &mut progress)).unwrap();
+    outputs.into_iter().next().unwrap().values
+}
+
+/// Attention of all rows to all.
+fn attend_all<'g>(qkv: &[Tensor<'g>], heads: u32, kv_heads: u32) -> Tensor<'g> {
+    let head_width = qkv[0].width() / heads;
+    // Large scores would turn the rounding of their sums into differences of probabilities.
+    qkv[0].scale(0.3).attend_rows(
+        qkv[1],
+        qkv[2],
+        AttendShape { heads, kv_heads, head_width, mask: Mask::ALL },
+    )
 }
 
 #[test]
@@ -106,12 +146,131 @@ fn values_are_the_references() {
             AttendShape { heads: 2, kv_heads: 1, head_width: 38, mask: Mask::ALL },
         )
     });
+    check("layer_norm", |builder, x, _| {
+        x.layer_norm(builder.weight(WeightInfo::vector("head_norm", 19)), 1e-6)
+    });
+    check("bias", |builder, x, _| x.bias(builder.weight(WeightInfo::vector("head_norm", 19))));
+    check("clamp", |_, x, _| x.clamp(-0.5, 1.25));
+    for with in [Activation::Relu, Activation::Sigmoid, Activation::Silu, Activation::QuickGelu] {
+        check(&format!("{with:?}"), |_, x, _| x.scale(6.0).activate(with));
+    }
     check("experts", |builder, x, y| {
         let routing = y.columns(0, EXPERTS).scale(2.0).route(3);
         let experts = builder.weight(WeightInfo::matrix("experts", WIDTH, 24).experts(EXPERTS));
         let scales = builder.weight(WeightInfo::vector("expert_scales", EXPERTS));
         x.expert_linear(experts, routing).combine(routing, Some(scales))
     });
+}
+
+/// More rows than one thread, one tile or one go computes, and heads as wide as those of towers and not.
+#[test]
+fn many_rows_are_the_references() {
+    for (rows, heads, kv_heads, head_width) in
+        [(300, 3, 3, 64), (1000, 2, 2, 72), (131, 4, 2, 17), (64, 1, 1, 80), (33, 5, 5, 6)]
+    {
+        let (width, kv_width) = (heads * head_width, kv_heads * head_width);
+        let inputs = [("q", width), ("k", kv_width), ("v", kv_width)];
+        check_rows(&format!("attend_rows, heads of {head_width}"), rows, &inputs, |_, qkv| {
+            attend_all(qkv, heads, kv_heads)
+        });
+    }
+    for (rows, window) in [(7, 5), (1001, 13)] {
+        let inputs = [("q", 144), ("k", 144), ("v", 144)];
+        check_rows("attend_relative", rows, &inputs, |_, qkv| {
+            let mask = Mask::sliding(window);
+            let distances = qkv[0].mean_rows(rows as u32 / 7, "distances").scale(3.0);
+            let shape = AttendShape { heads: 2, kv_heads: 2, head_width: 72, mask };
+            qkv[0].scale(9.0).attend_relative(qkv[1], qkv[2], distances, shape, 50.0)
+        });
+    }
+    for rows in [1, 2, 301] {
+        let x = [("x", WIDTH), ("y", WIDTH)];
+        check_rows("convolve", rows, &x, |builder, x| {
+            let weight = builder.weight(WeightInfo::vector("kernel", CONVOLUTION.weights()));
+            x[0].convolve(weight, CONVOLUTION, "halved")
+        });
+        check_rows("convolve_columns", rows, &x, |builder, x| {
+            x[0].convolve_columns(builder.weight(WeightInfo::vector("columns", 5 * WIDTH)))
+        });
+        check_rows("rotate", rows, &x, |_, x| x[0].rotate(x[1].columns(0, 38), 38));
+        check_rows("rotate in parts", rows, &x, |_, x| x[0].rotate(x[1].columns(0, 38), 2));
+        check_rows("layer_norm and bias", rows, &x, |builder, x| {
+            let weight = builder.weight(WeightInfo::vector("head_norm", 19));
+            x[0].layer_norm(weight, 1e-6).bias(weight).activate(Activation::Silu)
+        });
+        check_rows("factor", rows, &x, |builder, x| {
+            x[0].scale_by(builder.weight(WeightInfo::vector("factor", 1)))
+        });
+        check_rows("linear", rows, &x, |builder, x| {
+            x[0].linear(builder.weight(WeightInfo::matrix("matrix", WIDTH, WIDTH)))
+        });
+    }
+}
+
+/// A row's result does not depend on the place of its query among the others, so it does not depend on threads either.
+#[test]
+fn queries_in_another_order_give_the_same_bits() {
+    const ROWS: usize = 333;
+    let builder = Builder::new();
+    let domain = Rows::Of(builder.domain("rows"));
+    let qkv = ["q", "k", "v"].map(|name| builder.input(name, domain, 48));
+    let graph = builder.finish(attend_all(&qkv, 2, 2));
+    let [mut q, k, v] = [1, 2, 3].map(|seed| noise(seed, ROWS * 48));
+    for instructions in Executor::instructions() {
+        let executor = Executor::new(model(), 1 << 30).with_instructions(instructions);
+        let mut expected = run(&executor, &graph, &[("q", &q), ("k", &k), ("v", &v)]);
+        for rows in [1, 10, 77] {
+            q.rotate_left(rows * 48);
+            expected.rotate_left(rows * 48);
+            let found = run(&executor, &graph, &[("q", &q), ("k", &k), ("v", &v)]);
+            assert!(found == expected, "{instructions}: queries moved by {rows} rows have other results");
+        }
+    }
+}
+
+/// An infinite or NaN value among the inputs makes every result that it is part of NaN, not an ordinary number.
+#[test]
+fn attention_does_not_hide_what_is_not_finite() {
+    let builder = Builder::new();
+    let domain = Rows::Of(builder.domain("rows"));
+    let qkv = ["q", "k", "v"].map(|name| builder.input(name, domain, 32));
+    let graph = builder.finish(attend_all(&qkv, 2, 2));
+    let inputs = [1, 2, 3].map(|seed| noise(seed, 200 * 32));
+    for instructions in Executor::instructions() {
+        let executor = Executor::new(model(), 1 << 30).with_instructions(instructions);
+        for (bad, at) in [(f32::NAN, 0), (f32::NAN, 150), (f32::INFINITY, 3), (f32::INFINITY, 199)] {
+            let [q, mut k, v] = inputs.clone();
+            k[at * 32] = bad;
+            let found = run(&executor, &graph, &[("q", &q), ("k", &k), ("v", &v)]);
+            for (row, found) in found.chunks(32).enumerate() {
+                // A score of minus infinity is an ordinary one: its probability is zero.
+                let hidden = bad.is_infinite() && q[row * 32] < 0.0;
+                assert!(
+                    hidden || found[..16].iter().all(|value| !value.is_finite()),
+                    "{instructions}, row {row}"
+                );
+                assert!(found[16..].iter().all(|value| value.is_finite()), "{instructions}, row {row}");
+            }
+        }
+    }
+}
+
+/// Whoever waits for a heavy operation can give it up long before it ends.
+#[test]
+fn heavy_operations_pause_between_rows() {
+    let builder = Builder::new();
+    let domain = Rows::Of(builder.domain("rows"));
+    let qkv = ["q", "k", "v"].map(|name| builder.input(name, domain, 256));
+    let graph = builder.finish(attend_all(&qkv, 16, 16));
+    let executor = Executor::new(model(), 1 << 30);
+    let inputs = [1, 2, 3].map(|seed| noise(seed, 1500 * 256));
+    let inputs = [("q", &inputs[0][..]), ("k", &inputs[1]), ("v", &inputs[2])];
+    let mut caches = Caches::new(&graph, CacheFormat::F32);
+    let (step, mut progress) = (Step::inputs(&inputs), |_, _| {});
+    let mut run = pin!(executor.run(&graph, &mut caches, &step, &mut progress));
+    let mut context = Context::from_waker(std::task::Waker::noop());
+    let pauses = (0..100).find(|_| run.as_mut().poll(&mut context).is_ready());
+    assert!(pauses.is_some_and(|pauses| pauses > 3), "{pauses:?} pauses in a thousand million products");
 }
 
 /// Steps of different sizes, until a sliding window has dropped rows, with caches of every format.

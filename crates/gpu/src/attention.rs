@@ -1,16 +1,18 @@
 //! The kernels of fused attention: their recipes and their grids.
 //!
 //! Decoding uses `attend_row`, and then `merge`, or a consumer that merges in its prologue. Prompts use `query_heads`,
-//! `cache_heads` and `attend_tile`. Heads of widths that these do not support ([`CacheLayout::fits`]) use the unfused kernels.
+//! `cache_heads` and `attend_tile`; towers use `attend_matrix` on matrix units. Heads of widths that these do not support ([`CacheLayout::fits`]) use the unfused kernels.
 
 use rullama_graph::{Ahead, AttendShape};
 
 use crate::{
-    CacheFormat, CacheLayout,
+    CacheFormat, CacheLayout, MatrixTiles,
     kernel::{Fragment, Kernel, KernelSpec},
+    matrices::SIDE,
     rows::MOST_STEP_ROWS,
     tuning::{
-        GLOBAL_SPLITS, HEAD_THREADS, KEY_THREADS, KEY_THREADS_WITHOUT_SUBGROUPS, MERGE_SLICES, SLIDING_SPLITS,
+        GLOBAL_SPLITS, HEAD_THREADS, KEY_THREADS, KEY_THREADS_WITHOUT_SUBGROUPS, MERGE_SLICES,
+        SLIDING_SPLITS, attend_matrix_teams,
     },
 };
 
@@ -169,6 +171,33 @@ pub(crate) fn attend_tile_over(layout: CacheFormat, head_width: u32) -> KernelSp
         .with(layout.reader())
         .constant("HEAD_WIDTH", head_width)
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
+}
+
+/// Rows of a workgroup of [`attend_matrix`].
+pub fn matrix_rows(head_width: u32) -> u32 {
+    MatrixTiles::SUBGROUP * attend_matrix_teams(head_width)
+}
+
+/// Keys of a tile of [`attend_matrix`]: `KEYS` in its text.
+const MATRIX_KEYS: u32 = 32;
+
+/// The widest head that [`attend_matrix`] is written for.
+const MOST_MATRIX_HEAD: u32 = 80;
+
+/// The kernel by which rows attend to each other, all of them, on matrix units; none for heads that do not fit. Its grid is a
+/// workgroup for each [`matrix_rows`], and the heads.
+pub fn attend_matrix(head_width: u32, workgroup_memory: u32) -> Option<KernelSpec> {
+    let (keys, rows) = (MATRIX_KEYS, matrix_rows(head_width));
+    let quads = head_width.div_ceil(SIDE) * 4 + 2;
+    let halves = (2 * keys * quads + rows * (keys / 4 + 2)).max(rows * quads);
+    let floats = rows * (keys + 4) + 4;
+    let fits = head_width.is_multiple_of(4) && head_width <= MOST_MATRIX_HEAD;
+    (fits && 8 * halves + 4 * floats <= workgroup_memory).then(|| {
+        KernelSpec::new(Kernel::AttendMatrix)
+            .constant("SUBGROUP", MatrixTiles::SUBGROUP)
+            .constant("TEAMS", attend_matrix_teams(head_width))
+            .constant("HEAD_WIDTH", head_width)
+    })
 }
 
 /// The grid of [`attend_tile`] for a number of rows.

@@ -33,6 +33,7 @@ mod device;
 mod encoder;
 mod error;
 mod experts;
+mod few;
 mod fitting;
 mod health;
 mod kernel;
@@ -67,6 +68,7 @@ pub use device::{DeviceProfile, Gpu, GpuOptions};
 pub use encoder::{EncoderOptions, GpuEncoder};
 pub use error::GpuError;
 pub use experts::Experts;
+pub use few::FewTiles;
 pub use fitting::Fit;
 pub use kernel::{
     Dialect, Fragment, Kernel, KernelSpec, Uniform, UniformField, UniformLayout, UniformValue, params,

@@ -38,7 +38,7 @@ impl MatrixUse {
         let tiles = match self {
             Self::Never => None,
             Self::WhereWorth => MatrixTiles::choose(rows, width, outputs, paired),
-            Self::Always(tiles) => width.is_multiple_of(tiles.depth).then_some(tiles),
+            Self::Always(tiles) => Some(tiles),
         };
         tiles.filter(|tiles| tiles.workgroup_memory() <= workgroup_memory)
     }
@@ -73,7 +73,7 @@ impl MatrixTiles {
         }
         Self::ALL.into_iter().find(|tiles| {
             let [x, y, _] = tiles.grid(rows, outputs, paired);
-            x * y >= BUSY_MATRIX_TILES && width >= MATRIX_WIDTH && width.is_multiple_of(tiles.depth)
+            x * y >= BUSY_MATRIX_TILES && width >= MATRIX_WIDTH
         })
     }
 
@@ -99,14 +99,16 @@ impl MatrixTiles {
         [outputs.div_ceil(self.outputs(paired)), rows.div_ceil(self.rows()), 1]
     }
 
-    /// The recipe with these constants.
+    /// The recipe with these constants, for an input of this width.
     #[must_use]
-    pub fn constants(&self, spec: KernelSpec) -> KernelSpec {
+    pub fn constants(&self, spec: KernelSpec, width: u32) -> KernelSpec {
+        let ragged = !width.is_multiple_of(self.depth);
         spec.constant("SUBGROUP", Self::SUBGROUP)
             .constant("GRID_ROWS", self.grid_rows)
             .constant("GRID_COLUMNS", self.grid_columns)
             .constant("PIECES", self.pieces)
             .constant("PARTS", self.parts)
             .constant("DEPTH", self.depth)
+            .constant("RAGGED", u32::from(ragged))
     }
 }

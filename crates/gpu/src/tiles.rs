@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// Values of a weight that are decoded at once. Rows of packed weights are whole chunks, also where the width is not.
+const CHUNK: u32 = 32;
+
 /// The constants of `linear_tile`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tiles {
@@ -94,9 +97,10 @@ impl Tiles {
         [outputs.div_ceil(self.outputs), rows.div_ceil(self.rows), 1]
     }
 
-    /// The recipe with these constants.
+    /// The recipe with these constants, for an input of this width.
     #[must_use]
-    pub fn constants(&self, spec: KernelSpec) -> KernelSpec {
+    pub fn constants(&self, spec: KernelSpec, width: u32) -> KernelSpec {
+        let ragged = !width.is_multiple_of(self.depth.min(CHUNK));
         spec.constant("TILE_ROWS", self.rows)
             .constant("TILE_OUTPUTS", self.outputs)
             .constant("LANE_ROWS", self.lane_rows)
@@ -105,5 +109,6 @@ impl Tiles {
             .constant("DEPTH", self.depth)
             .constant("UNROLL", self.unroll)
             .constant("AHEAD", u32::from(self.ahead))
+            .constant("RAGGED", u32::from(ragged))
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::{
     Gpu, GpuError, GpuState, PlanReport, Residency,
+    options::decode_shape,
     plan::Plan,
     readback,
-    rows::StepSize,
+    rows::{RowTable, StepSize},
+    run::write_table,
     state::{StepInput, WrittenStep},
 };
 
@@ -16,15 +18,34 @@ impl GpuState {
     ///
     /// Clocks keep dispatches apart, so that the whole takes longer than a step; the shares are what counts.
     pub async fn profile(&mut self, rows: u32) -> Result<PlanReport, GpuError> {
-        check(&self.model.gpu)?;
-        if self.model.residency() == Residency::Paged {
-            return Err(GpuError::Unsupported { operation: "timing a step that pauses" });
-        }
+        self.check_timing()?;
         let report = self.model.report(rows, self.len() as u32)?;
         let (_turn, slot) = self.turn().await?;
         let WrittenStep { plan, size } = self.write(&StepInput::from(&vec![0; rows as usize]), slot).await?;
         let group = &self.shared.borrow().buffers.step.group.clone();
         time(&self.model.gpu, &plan, group, size, report).await
+    }
+
+    /// The same for a step that decodes so many conversations together, all of which stand where this one does. What it writes
+    /// to the cache is meaningless, and lies after what was read.
+    pub async fn profile_together(&mut self, conversations: u32) -> Result<PlanReport, GpuError> {
+        self.check_timing()?;
+        let shape = decode_shape(conversations);
+        let (_turn, slot) = self.turn().await?;
+        let table = RowTable::decode(&vec![(slot, self.len() as u32); conversations as usize]);
+        let plan = self.model.prepare(&self.shared, shape).await?;
+        write_table(&self.model, &self.shared, &table, shape);
+        let report = PlanReport::new(&*self.model.program(shape)?, table.size());
+        let group = &self.shared.borrow().buffers.step.group.clone();
+        time(&self.model.gpu, &plan, group, table.size(), report).await
+    }
+
+    fn check_timing(&self) -> Result<(), GpuError> {
+        check(&self.model.gpu)?;
+        if self.model.residency() == Residency::Paged {
+            return Err(GpuError::Unsupported { operation: "timing a step that pauses" });
+        }
+        Ok(())
     }
 }
 

@@ -170,10 +170,37 @@ pub(crate) const BUSY_MATRIX_TILES: u32 = 48;
 /// The fewest rows for matrix units. Not measured: shorter prompts are read fast enough in single precision.
 pub(crate) const MATRIX_ROWS: u32 = 65;
 
-/// The narrowest input for matrix units (no figure was recorded: narrower products gain little).
-pub(crate) const MATRIX_WIDTH: u32 = 1024;
+/// The narrowest input for matrix units (whole tower, `lab_tower` with 2520 patches: in plain tiles the products of E2B's tower
+/// with inputs of 768 take 192 µs for 768 outputs and 442 for 3072, 26.6 ms in all; no figure was recorded for narrower ones).
+pub(crate) const MATRIX_WIDTH: u32 = 768;
+
+// ---- products of a few rows (`linear_few`): whole model, `lab_model FILE together 8 300`, from 1,630 to 1,888 tokens per second
+
+/// Threads of a workgroup, threads that share rows of the weight, rows of the weight of each thread, and chunks of x at a time;
+/// then the fewest workgroups with which to use them. The preferred ones first; if there are too few workgroups with all, those
+/// that make the most. Microseconds of a product in a step of eight rows of E2B by timestamps, which add about three, with each
+/// of the four in turn: 1536 → 262,144 Q6_K: 341, 358, 343, 404; 1536 → 2 × 12,288 Q4_K: 49, 42, 45, 45; 6144 → 1536 Q6_K: 33,
+/// 22, 18, 21; 1536 → 4096 Q4_K: 30, 22, 18, 15.
+pub(crate) const FEW_TILES: [((u32, u32, u32, u32), u32); 4] =
+    [((256, 8, 4, 16), 2048), ((256, 16, 4, 16), 384), ((128, 8, 2, 8), 384), ((256, 16, 2, 16), 128)];
+
+/// The fewest rows. With four, 1,163 tokens per second instead of 1,128. With two and three not measured: decoding a weight
+/// is then most of the work, and `linear_row` does not decode.
+pub(crate) const FEWEST_ROWS: u32 = 4;
+
+/// Products without partial sums need more weights than this: 1536 → 2048 took 14.4 µs, and 13.1 with `linear_row`.
+pub(crate) const FEW_WEIGHTS: u64 = 4_000_000;
+
+/// The narrowest input. Not measured: narrower products are one chunk per thread.
+pub(crate) const FEW_WIDTH: u32 = 512;
 
 // ---- attention
+
+/// Subgroups of a workgroup of attention on matrix units. More share what is read; but heads wider than 64 need so many registers
+/// that two workgroups of four would fill a processor, and the last ones would wait (one kernel, `lab_tower`).
+pub(crate) fn attend_matrix_teams(head_width: u32) -> u32 {
+    if head_width <= 64 { 4 } else { 2 }
+}
 
 /// Splits of one row's context: the keys of a split, and the most splits. With a sliding window there are at most
 /// [`PROLOGUE_SPLITS`], so that the next product can merge them (one kernel, `lab_attention`: 5 µs per layer in a window of
@@ -206,6 +233,11 @@ pub(crate) const MERGE_SLICES: u32 = 8;
 
 /// Threads per workgroup of most unfused kernels. Not measured: few enough that a narrow row wastes little.
 pub(crate) const PLAIN_THREADS: u32 = 64;
+
+/// From so many values on, each thread of an elementwise operation computes four of them. Not measured: about what a large GPU
+/// computes at the same time with four per thread; with one, a clamp of 2520 rows of E2B's tower took 35 µs, ten times as long
+/// as its memory traffic.
+pub(crate) const MANY_VALUES: u64 = 1 << 20;
 
 /// Threads per workgroup of a product, and threads that share an output. Not measured: a workgroup computes eight outputs, so
 /// that the grid of a large vocabulary stays within WebGPU's limit.

@@ -160,6 +160,14 @@ pub(super) fn add_weighted<I: Instructions, S: Stored>(
         columns::<I, S, VECTORS>(factors, rows, stride, from, out);
         from += VECTORS * I::LANES;
     }
+    while from + 4 * I::LANES <= width {
+        columns::<I, S, 4>(factors, rows, stride, from, out);
+        from += 4 * I::LANES;
+    }
+    while from + 2 * I::LANES <= width {
+        columns::<I, S, 2>(factors, rows, stride, from, out);
+        from += 2 * I::LANES;
+    }
     while from + I::LANES <= width {
         columns::<I, S, 1>(factors, rows, stride, from, out);
         from += I::LANES;

@@ -3,6 +3,7 @@
 //! They are generic over [`Instructions`], or plain Rust (`plain`) that the compiler vectorises for the instructions it may
 //! assume. A table of functions compiles them for one set. The processor is asked once which table to use.
 
+mod attend;
 mod floats;
 mod plain;
 mod portable;
@@ -17,6 +18,7 @@ mod simd128;
 mod x86;
 
 use rullama_gguf::Format;
+use rullama_graph::Activation;
 
 use crate::{
     activations::{BLOCK, QuantBlock, QuantRows},
@@ -24,6 +26,7 @@ use crate::{
     product::{Place, StoredRows},
     unpack::by_format,
 };
+pub(crate) use attend::{Queries, TILE as KEYS_TILE};
 pub(crate) use floats::Half;
 pub(crate) use tile::Tile;
 
@@ -149,6 +152,10 @@ pub(crate) struct Kernels {
     pub(crate) add_weighted: fn(&[f32], &[f32], usize, &mut [f32]),
     /// The same of rows of half floats.
     pub(crate) add_weighted_halves: fn(&[f32], &[Half], usize, &mut [f32]),
+    /// Queries that are computed together, one in each lane.
+    pub(crate) queries: usize,
+    /// Attends from a block of queries to up to [`KEYS_TILE`] more keys and their values.
+    pub(crate) attend_tile: fn(&[f32], &[f32], &mut Queries),
     /// Makes scores into probabilities.
     pub(crate) softmax: fn(&mut [f32]),
     /// `gelu(gate) · up`.
@@ -157,6 +164,10 @@ pub(crate) struct Kernels {
     pub(crate) soft_cap: fn(&[f32], f32, &mut [f32]),
     /// `x / sqrt(mean(x²) + eps)`, times a weight if there is one.
     pub(crate) rms_norm: fn(&[f32], Option<&[f32]>, f32, &mut [f32]),
+    /// `(x − mean(x)) / sqrt(variance(x) + eps)`, times a weight.
+    pub(crate) layer_norm: fn(&[f32], &[f32], f32, &mut [f32]),
+    /// An activation, and NaN where `x` is not finite.
+    pub(crate) activate: fn(Activation, &[f32], &mut [f32]),
     /// The position of the first value that is infinite or NaN.
     pub(crate) not_finite: fn(&[f32]) -> Option<usize>,
 }
@@ -218,9 +229,12 @@ macro_rules! entry {
 macro_rules! table {
     ($label:expr, $set:ty, [$($feature:literal)?]) => {{
         use rullama_gguf::Format;
+        use rullama_graph::Activation;
         use $crate::{
             activations::{QuantBlock, QuantRows, quantise},
-            kernels::{Half, Instructions, Kernels, Tile, entry, float_products, floats, plain, rows, tiles},
+            kernels::{
+                Half, Instructions, Kernels, Queries, Tile, attend, entry, float_products, floats, plain, rows, tiles,
+            },
             product::{Place, StoredRows},
         };
         Kernels {
@@ -262,6 +276,12 @@ macro_rules! table {
                 (factors: &[f32], rows: &[Half], stride: usize, out: &mut [f32]),
                 floats::add_weighted::<$set, Half>
             ),
+            queries: attend::VECTORS * <$set>::LANES,
+            attend_tile: entry!(
+                [$($feature)?],
+                (keys: &[f32], values: &[f32], block: &mut Queries),
+                attend::attend_tile::<$set>
+            ),
             softmax: entry!([$($feature)?], (scores: &mut [f32]), plain::softmax),
             gelu_mul: entry!([$($feature)?], (gate: &[f32], up: &[f32], out: &mut [f32]), plain::gelu_mul),
             soft_cap: entry!([$($feature)?], (x: &[f32], cap: f32, out: &mut [f32]), plain::soft_cap),
@@ -269,6 +289,16 @@ macro_rules! table {
                 [$($feature)?],
                 (x: &[f32], weight: Option<&[f32]>, eps: f32, out: &mut [f32]),
                 plain::rms_norm
+            ),
+            layer_norm: entry!(
+                [$($feature)?],
+                (x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]),
+                plain::layer_norm
+            ),
+            activate: entry!(
+                [$($feature)?],
+                (with: Activation, x: &[f32], out: &mut [f32]),
+                plain::activate
             ),
             not_finite: entry!([$($feature)?], (x: &[f32]) -> Option<usize>, plain::not_finite),
         }

@@ -1,5 +1,7 @@
 //! Loops in plain Rust, written so that the compiler vectorises them.
 
+use rullama_graph::Activation;
+
 use crate::float;
 
 /// Scores reach hundreds, so the largest is taken off first.
@@ -71,6 +73,54 @@ pub(super) fn rms_norm(x: &[f32], weight: Option<&[f32]>, eps: f32, out: &mut [f
                 *out = x * scale;
             }
         }
+    }
+}
+
+/// The mean is taken off before squares are added up: they would lose what makes values differ.
+#[inline(always)]
+pub(super) fn layer_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let (chunks, rest) = x.as_chunks::<16>();
+    let mut sums = [0.0f64; 16];
+    for chunk in chunks {
+        for lane in 0..16 {
+            sums[lane] += f64::from(chunk[lane]);
+        }
+    }
+    let sum = sums.into_iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x)).sum::<f64>();
+    let mean = (sum / x.len() as f64) as f32;
+    let square = |x: f32| f64::from(x - mean) * f64::from(x - mean);
+    let mut squares = [0.0f64; 16];
+    for chunk in chunks {
+        for lane in 0..16 {
+            squares[lane] += square(chunk[lane]);
+        }
+    }
+    let squares = squares.into_iter().sum::<f64>() + rest.iter().map(|&x| square(x)).sum::<f64>();
+    let variance = (squares / x.len() as f64) as f32;
+    // A variance that overflows would turn the whole group into zeros, and nothing would show it.
+    let scale = if variance.is_finite() { 1.0 / (variance + eps).sqrt() } else { f32::NAN };
+    for ((out, x), weight) in out.iter_mut().zip(x).zip(weight) {
+        *out = (x - mean) * scale * weight;
+    }
+}
+
+/// NaN where `x` is infinite, as in the reference.
+#[inline(always)]
+pub(super) fn activate(with: Activation, x: &[f32], out: &mut [f32]) {
+    let sigmoid = |x: f32| 1.0 / (1.0 + float::exp(-x));
+    match with {
+        Activation::Relu => each_finite(x, out, |x| x.max(0.0)),
+        Activation::Sigmoid => each_finite(x, out, sigmoid),
+        Activation::Silu => each_finite(x, out, |x| x * sigmoid(x)),
+        Activation::QuickGelu => each_finite(x, out, |x| x * sigmoid(1.702 * x)),
+    }
+}
+
+#[inline(always)]
+fn each_finite(x: &[f32], out: &mut [f32], with: impl Fn(f32) -> f32) {
+    for (x, out) in x.iter().zip(out) {
+        let value = with(*x);
+        *out = if x.is_finite() { value } else { f32::NAN };
     }
 }
 

@@ -112,6 +112,7 @@ impl Bench<'_> {
             q_stride: 0,
             k_at: q_columns,
             v_at: q_columns + kv_columns,
+            v_stride: 0,
             q_weight: 0,
             k_weight: shape.head_width,
             eps: EPS,

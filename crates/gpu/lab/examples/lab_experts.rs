@@ -85,7 +85,8 @@ fn main() {
             if !line.contains(&filter) {
                 continue;
             }
-            let spec = tiles.constants(product.spec(Kernel::LinearTile).with(Fragment::Grouped));
+            let spec =
+                tiles.constants(product.spec(Kernel::LinearTile).with(Fragment::Grouped), product.width);
             let (grouping, groups) = group(tiles.rows);
             lab.run(&[grouping], &step);
             let most = EXPERTS.tiles(rows, tiles.rows);

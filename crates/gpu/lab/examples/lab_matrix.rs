@@ -42,13 +42,13 @@ fn main() {
                 (seconds, pollster::block_on(lab.read(&y)).unwrap())
             };
             let tiles = Tiles::choose(rows, outputs, paired);
-            let tiled = tiles.constants(product.spec(Kernel::LinearTile).with(Fragment::InOrder));
+            let tiled = tiles.constants(product.spec(Kernel::LinearTile).with(Fragment::InOrder), width);
             let (seconds, expected) = measure(tiled, tiles.grid(rows, outputs));
             let (micros, rate) = (seconds * 1e6, product.operations(rows) / seconds / 1e12);
             print!("{product:24} tiles {micros:7.1} µs {rate:6.1} TFLOP/s");
             let chosen = MatrixTiles::choose(rows, width, outputs, paired);
             for tiles in MatrixTiles::ALL {
-                let spec = tiles.constants(product.spec(Kernel::LinearMatrix));
+                let spec = tiles.constants(product.spec(Kernel::LinearMatrix), width);
                 let (seconds, found) = measure(spec, tiles.grid(rows, outputs, paired));
                 let size = expected.iter().map(|value| value.abs()).fold(0.0, f32::max);
                 let apart =

@@ -99,7 +99,8 @@ fn main() {
             if !line.contains(&filter) || tiles.lanes(paired) > 256 {
                 continue;
             }
-            let spec = tiles.constants(product.spec(Kernel::LinearTile).with(Fragment::InOrder));
+            let spec =
+                tiles.constants(product.spec(Kernel::LinearTile).with(Fragment::InOrder), product.width);
             let grid = tiles.grid(rows, outputs);
             let seconds = product.time(&lab, &spec, &buffers, grid, rows).unwrap();
             let star = if tiles == chosen { "*" } else { "" };

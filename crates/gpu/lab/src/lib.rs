@@ -11,7 +11,8 @@
 //! let gpu = Gpu::open(&GpuOptions::default()).await?;
 //! let lab = Lab::new(&gpu);
 //! let (a, b, y) = (lab.floats(&[1.0, 2.0]), lab.floats(&[3.0, 4.0]), lab.floats(&[0.0; 2]));
-//! let spec = KernelSpec::new(Kernel::Elementwise).with(Fragment::Reduce).with(Fragment::Add).constant("LANES", 64);
+//! let spec = KernelSpec::new(Kernel::Elementwise).with(Fragment::Reduce).with(Fragment::Add);
+//! let spec = spec.constant("LANES", 64).constant("EACH", 1);
 //! let params = ElementwiseParams { width: 2, b_at: 0, b_period: 2, constant: 0.0, other: 0.0 };
 //! let kernel = lab.prepare(&spec, &[params.into()], &[("a", &a), ("b", &b), ("y", &y)], [1, 1, 1]);
 //! lab.run(&[kernel], &Step::new(1, 0));
@@ -26,6 +27,7 @@
 //! |---|---|
 //! | `lab_attention` | attention of one row and of many |
 //! | `lab_tile`, `lab_matrix` | matrix products of many rows, in plain tiles and on matrix units |
+//! | `lab_few` | matrix products of two to sixteen rows |
 //! | `lab_experts` | matrix products of a mixture of experts |
 //! | `lab_sample` | choosing a token |
 //! | `lab_model` | the steps of a whole model, kernel by kernel |

@@ -27,6 +27,8 @@ uniforms! {
         other_stride: u32,
         factor: f32,
         cap: f32,
+        low: f32,
+        high: f32,
     }
 
     /// A product whose input is merged from the splits of attention.
@@ -136,6 +138,7 @@ uniforms! {
         q_stride: u32,
         k_at: u32,
         v_at: u32,
+        v_stride: u32,
         q_weight: u32,
         k_weight: u32,
         eps: f32,
@@ -155,6 +158,12 @@ uniforms! {
         window: u32,
         capacity: u32,
         last: u32,
+    }
+
+    /// Attention of rows to each other on matrix units.
+    AttendMatrixParams: "kernel/attend_matrix.wgsl" params {
+        heads: u32,
+        kv_heads: u32,
     }
 
     /// An operation on each element of two values.

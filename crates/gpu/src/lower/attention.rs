@@ -1,6 +1,6 @@
 //! The dispatches of attention.
 
-use rullama_graph::{Ahead, AttendShape, Rows, Value};
+use rullama_graph::{Ahead, AttendShape, Mask, Rows, Value};
 
 use super::{
     BufferRef, Count, Dispatch, Lowering, RopeKey, Unmerged,
@@ -11,22 +11,24 @@ use super::{
 use crate::{
     CacheFormat, CacheLayout as _, Fragment, GpuError, Kernel, KernelSpec, UniformValue,
     attention::{self, NO_WEIGHT, RowAttention},
+    matrices::MatrixUse,
     params::{
-        AttendParams, AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams,
+        AttendMatrixParams, AttendParams, AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams,
+        QueryHeadsParams,
     },
-    tuning::{PLAIN_ATTEND_THREADS, PROLOGUE_SPLITS, ROW_THREADS},
+    tuning::{FEW_ROWS, MATRIX_ROWS, PLAIN_ATTEND_THREADS, PROLOGUE_SPLITS, ROW_THREADS},
 };
 
 impl Lowering<'_> {
     pub(super) fn attention(&mut self, attention: &Attention, next: Option<&Stage>) -> Result<(), GpuError> {
-        if self.shape.rows == 1 && self.keys_share_query_buffer(attention)? {
+        if self.shape.decodes && self.keys_share_query_buffer(attention)? {
             return self.attend_row(attention, attention.kv.is_some(), next);
         }
         if let Some(kv) = attention.kv {
             self.store_heads(attention, kv)?;
         }
         match attention.rows {
-            // Decoding: each row attends separately. `store_heads` has stored its keys and values.
+            // Decoding with keys in a buffer of their own. `store_heads` has stored keys and values.
             _ if self.shape.decodes => self.attend_row(attention, false, next),
             Rows::Last => self.attend_row(attention, false, next),
             Rows::Step => self.attend_rows(attention),
@@ -43,7 +45,7 @@ impl Lowering<'_> {
     }
 
     /// Attends each row separately. One dispatch normalises, rotates and attends; a merge of the splits follows. `stores_kv`:
-    /// the dispatch also normalises, rotates and stores the row's key and value.
+    /// the dispatch also normalises, rotates and stores the row's key and value. Rows are of different conversations then.
     fn attend_row(
         &mut self,
         attention: &Attention,
@@ -61,12 +63,12 @@ impl Lowering<'_> {
             ("keys", BufferRef::Keys(cache)),
             ("values", BufferRef::Values(cache)),
         ];
-        let (mut k_at, mut v_at, mut k_weight) = (0, 0, NO_WEIGHT);
+        let (mut k_at, mut v_at, mut v_stride, mut k_weight) = (0, 0, 0, NO_WEIGHT);
         if let (true, Some([k, v])) = (stores_kv, kv) {
             let (k_place, v_place) = (self.place(k.value)?, self.place(v.value)?);
             assert_eq!(k_place.scratch, q_place.scratch, "keys and queries share a buffer");
             buffers.push(("v", v_place.buffer()));
-            (k_at, v_at, k_weight) = (k_place.at, v_place.at, self.norm_at(k));
+            (k_at, v_at, v_stride, k_weight) = (k_place.at, v_place.at, v_place.stride, self.norm_at(k));
         }
         let window = shape.mask.window.unwrap_or(0);
         let capacity = target.capacities[cache.index()];
@@ -82,6 +84,7 @@ impl Lowering<'_> {
             q_stride: q_place.stride,
             k_at,
             v_at,
+            v_stride,
             q_weight: self.norm_at(q),
             k_weight,
             eps: q.eps,
@@ -223,6 +226,14 @@ impl Lowering<'_> {
             let ahead = u32::from(shape.mask.ahead == Ahead::Step);
             spec.with(Fragment::SeenInRows).constant("AHEAD", ahead)
         };
+        if let Some(spec) = self.matrix_attention(capacity, shape) {
+            let params = AttendMatrixParams { heads, kv_heads };
+            let tiles = Count::Pairs { rows, times: 1, block: attention::matrix_rows(shape.head_width) };
+            let workgroups = [tiles, Count::Fixed(heads), Count::Fixed(1)];
+            let (label, uniforms) = (self.name(out), vec![params.into()]);
+            self.push(Dispatch { label, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
+            return Ok(());
+        }
         let (spec, params, workgroups): (_, UniformValue, _) =
             if self.target.fused && format.fits(shape.head_width) {
                 let params = AttendTileParams { heads, kv_heads, window, capacity, last: 0 };
@@ -239,6 +250,18 @@ impl Lowering<'_> {
         let (label, uniforms) = (self.name(out), vec![params]);
         self.push(Dispatch { label, spec: with_mask(spec), uniforms, buffers, workgroups, weight_bytes: 0 });
         Ok(())
+    }
+
+    /// The kernel for matrix units, where many rows see all others.
+    fn matrix_attention(&self, rows: u32, shape: AttendShape) -> Option<KernelSpec> {
+        let target = self.target;
+        let is_worth = match target.matrices {
+            MatrixUse::Never => false,
+            MatrixUse::WhereWorth => rows >= MATRIX_ROWS,
+            MatrixUse::Always(_) => rows > FEW_ROWS,
+        };
+        let fits = target.fused && is_worth && shape.mask == Mask::ALL;
+        fits.then(|| attention::attend_matrix(shape.head_width, target.workgroup_memory)).flatten()
     }
 
     /// Where the weights of a norm begin in the buffer of vectors, or [`NO_WEIGHT`].

@@ -5,13 +5,14 @@ use bytemuck::Zeroable;
 use super::{
     BufferRef, Count, Dispatch, Lowering, Place,
     experts::GroupKey,
-    plain::{PlaneParams, expert_stride, fragment, plane_params},
+    plain::{PlaneParams, expert_stride, finite_bounds, fragment, plane_params},
     select::{RowProduct, RowShape},
     stage::{Epilogue, Input, InputSource, Linear, Norm},
 };
 use crate::{
-    Experts, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, UniformValue,
+    Experts, FewTiles, Fragment, GpuError, Kernel, KernelSpec, MatrixTiles, Tiles, UniformValue,
     attention::RowAttention,
+    few::FewProduct,
     params::{LinearParams, MergedInput, ResidualInput},
     tuning::{FEW_ROWS, MOST_DECODED_ROWS, rows_together},
 };
@@ -27,6 +28,8 @@ enum ProductKernel {
     Grouped(Tiles, Experts),
     /// Many rows, on matrix units.
     Matrices(MatrixTiles),
+    /// A few rows, each weight decoded once for all of them.
+    Few(FewTiles),
 }
 
 impl ProductKernel {
@@ -35,6 +38,7 @@ impl ProductKernel {
             Self::Rows(_) => Kernel::LinearRow,
             Self::Tiles(_) | Self::Grouped(..) => Kernel::LinearTile,
             Self::Matrices(_) => Kernel::LinearMatrix,
+            Self::Few(_) => Kernel::LinearFew,
         }
     }
 }
@@ -75,6 +79,10 @@ impl Lowering<'_> {
             .with(Fragment::LinearParams)
             .with(Fragment::Planes)
             .with(fragment(packed.packing.format)?);
+        let (low, high) = match linear.epilogue {
+            Epilogue::Clamp { low, high } => finite_bounds(low, high),
+            _ => (0.0, 0.0),
+        };
         let params = LinearParams {
             width: info.width,
             outputs,
@@ -85,6 +93,8 @@ impl Lowering<'_> {
             routing_width: 2 * experts_per_row,
             factor: target.manifest.factor(graph, first),
             cap: if let Epilogue::SoftCap(cap) = linear.epilogue { cap } else { 0.0 },
+            low,
+            high,
             ..Zeroable::zeroed()
         };
         let mut product = Product { spec, buffers: Vec::new(), uniforms: Vec::new(), params };
@@ -94,7 +104,11 @@ impl Lowering<'_> {
 
         // If several stages write this buffer, the first allocates it.
         let y_width = linear.columns.map_or(outputs * experts_per_row, |columns| columns.width);
-        let partial_sums = if let ProductKernel::Rows(shape) = kernel { shape.partial_sums() } else { 1 };
+        let partial_sums = match kernel {
+            ProductKernel::Rows(shape) => shape.partial_sums(),
+            ProductKernel::Few(tiles) => tiles.partial_sums(),
+            _ => 1,
+        };
         let scratch = match linear.columns {
             Some(columns) if columns.column > 0 => self.place(columns.first)?.scratch,
             _ => self.allocate_rows(linear.rows, y_width * partial_sums),
@@ -169,22 +183,30 @@ impl Lowering<'_> {
             Input::Prologue { .. } => true,
         };
         let weights = u64::from(info.width) * u64::from(outputs) * if paired { 2 } else { 1 };
+        let format = target.manifest.packed(target.graph, first).packing.format;
+        let most_partial_sums = match (linear.input, linear.epilogue, &linear.outputs[..]) {
+            // Partial sums can be added later only if no epilogue changes them.
+            (Input::Value(_), Epilogue::Store, [(_, value)])
+                if experts.is_none() && linear.columns.is_none() =>
+            {
+                self.split_k_limits.get(value).copied().unwrap_or(1)
+            }
+            _ => 1,
+        };
+        if experts.is_none() && !has_prologue {
+            let few = FewProduct { format, width: info.width, outputs, rows, paired, most_partial_sums };
+            if let Some(tiles) = FewTiles::choose(few, target.subgroup, target.workgroup_memory) {
+                return ProductKernel::Few(tiles);
+            }
+        }
         let product = RowProduct {
-            format: target.manifest.packed(target.graph, first).packing.format,
+            format,
             width: info.width,
             outputs,
             rows: if experts.is_some() { 1 } else { rows },
             rows_together: if experts.is_some() { 1 } else { rows.min(rows_together(weights)) },
             has_prologue,
-            most_partial_sums: match (linear.input, linear.epilogue, &linear.outputs[..]) {
-                // Partial sums can be added later only if no epilogue changes them.
-                (Input::Value(_), Epilogue::Store, [(_, value)])
-                    if experts.is_none() && linear.columns.is_none() =>
-                {
-                    self.split_k_limits.get(value).copied().unwrap_or(1)
-                }
-                _ => 1,
-            },
+            most_partial_sums,
         };
         ProductKernel::Rows(RowShape::new(product, target.workgroup_memory, target.subgroup))
     }
@@ -281,6 +303,7 @@ impl Lowering<'_> {
         match epilogue {
             Epilogue::Store => product.with(Fragment::Store),
             Epilogue::SoftCap(_) => product.with(Fragment::CappedStore),
+            Epilogue::Clamp { .. } => product.with(Fragment::ClampedStore),
             Epilogue::GeluPair { .. } => {
                 product.with(Fragment::Gelu);
                 product.with(Fragment::GeluPair);
@@ -313,8 +336,8 @@ impl Lowering<'_> {
                 product.with(Fragment::Grouped);
             }
             (ProductKernel::Tiles(_), _) => product.with(Fragment::InOrder),
-            // The kernel for matrix units always takes rows in order.
-            (ProductKernel::Matrices(_), _) => {}
+            // These kernels always take rows in order.
+            (ProductKernel::Matrices(_) | ProductKernel::Few(_), _) => {}
             (_, Some(routing)) => {
                 product.buffers.push(("routing", self.experts(routing, packed)?));
                 product.with(Fragment::Routed);
@@ -334,6 +357,7 @@ impl Lowering<'_> {
         experts_per_row: u32,
     ) -> (KernelSpec, [Count; 3]) {
         let target = self.target;
+        let width = target.graph.weight(linear.outputs[0].0).width;
         let one = Count::Fixed(1);
         match kernel {
             ProductKernel::Rows(shape) => {
@@ -345,17 +369,28 @@ impl Lowering<'_> {
             }
             ProductKernel::Tiles(tiles) => {
                 let [x, ..] = tiles.grid(1, outputs);
-                (tiles.constants(spec), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), one])
+                (tiles.constants(spec, width), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows), one])
             }
             ProductKernel::Grouped(tiles, experts) => {
                 let [x, ..] = tiles.grid(1, outputs);
                 let y = Count::Tiles { rows: linear.rows, experts, tile_rows: tiles.rows };
-                (tiles.constants(spec), [Count::Fixed(x), y, one])
+                (tiles.constants(spec, width), [Count::Fixed(x), y, one])
             }
             ProductKernel::Matrices(tiles) => {
                 let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
                 let [x, ..] = tiles.grid(1, outputs, paired);
-                (tiles.constants(spec), [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows()), one])
+                (
+                    tiles.constants(spec, width),
+                    [Count::Fixed(x), Count::Blocks(linear.rows, tiles.rows()), one],
+                )
+            }
+            ProductKernel::Few(tiles) => {
+                let paired = matches!(linear.epilogue, Epilogue::GeluPair { .. });
+                let rows = self.count(linear.rows);
+                let blocks = Count::Blocks(linear.rows, FewTiles::rows(rows));
+                let subgroup = target.subgroup.expect("chosen only where there are subgroups");
+                let spec = tiles.complete(spec, rows, subgroup);
+                (spec, [blocks, Count::Fixed(tiles.workgroups(outputs, paired)), one])
             }
         }
     }

@@ -33,6 +33,7 @@ use rullama_graph::{Graph, Op, Rope, Rows, Value, Weight};
 
 use experts::GroupKey;
 pub(crate) use program::{BufferRef, Count, Dispatch, Pause, Program, Scratch};
+pub(crate) use select::has_integer_quants;
 use stage::Stage;
 
 use crate::{

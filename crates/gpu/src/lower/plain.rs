@@ -13,7 +13,9 @@ use crate::{
         ElementwiseParams, EmbedParams, LayerNormParams, MeanRowsParams, PlainLinearParams, RmsNormParams,
         RopeParams, RotateParams, RouteParams, StoreKvParams,
     },
-    tuning::{PLAIN_ATTEND_THREADS, PLAIN_LINEAR_THREADS, PLAIN_THREADS, PLAIN_THREADS_PER_OUTPUT},
+    tuning::{
+        MANY_VALUES, PLAIN_ATTEND_THREADS, PLAIN_LINEAR_THREADS, PLAIN_THREADS, PLAIN_THREADS_PER_OUTPUT,
+    },
     weights::Shard,
 };
 
@@ -161,8 +163,7 @@ impl Lowering<'_> {
             Op::ScaleBy { x, weight } => self.by_column(Fragment::Mul, x, weight, value)?,
             Op::Bias { x, weight } => self.by_column(Fragment::Add, x, weight, value)?,
             Op::Clamp { x, low, high } => {
-                // Infinite bounds are none; WGSL need not know infinity.
-                let [low, high] = [low, high].map(|bound| bound.clamp(f32::MIN, f32::MAX));
+                let (low, high) = finite_bounds(low, high);
                 self.each(Fragment::Clamp, x, [low, high], value)?
             }
             Op::Activate { x, with } => {
@@ -360,8 +361,7 @@ impl Lowering<'_> {
         let whole = u32::MAX;
         let params = ElementwiseParams { width, b_at: 0, b_period: whole, constant, other };
         let buffers = [("a", self.own_buffer(a)?), ("b", self.own_buffer(b)?), ("y", self.allocate(out))];
-        let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(PLAIN_THREADS));
-        Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
+        Ok(self.by_element(op, params, out).buffers(&buffers))
     }
 
     /// An operation with a weight that is as long as groups of columns.
@@ -371,8 +371,18 @@ impl Lowering<'_> {
         let b_at = self.target.manifest.vector(graph, weight);
         let params = ElementwiseParams { width, b_at, b_period, constant: 0.0, other: 0.0 };
         let buffers = [("a", self.own_buffer(x)?), ("b", BufferRef::Vectors), ("y", self.allocate(out))];
-        let plain = Plain::new(Kernel::Elementwise, params, width.div_ceil(PLAIN_THREADS));
-        Ok(plain.with(Fragment::Gelu).with(op).buffers(&buffers))
+        Ok(self.by_element(op, params, out).buffers(&buffers))
+    }
+
+    /// The kernel of an operation on every element. Where there are many, each thread computes some of them.
+    fn by_element(&self, op: Fragment, params: ElementwiseParams, out: Value) -> Plain {
+        let Shape { rows, width } = self.target.graph.value(out).shape;
+        let many = u64::from(self.count(rows)) * u64::from(width) >= MANY_VALUES;
+        let each = if many { 4 } else { 1 };
+        Plain::new(Kernel::Elementwise, params, width.div_ceil(each * PLAIN_THREADS))
+            .with(Fragment::Gelu)
+            .with(op)
+            .constant("EACH", each)
     }
 
     /// An operation on one value and constants.
@@ -399,6 +409,11 @@ impl Lowering<'_> {
         let buffers = [("x", self.own_buffer(x)?), ("y", self.allocate(out))];
         Ok(Plain::new(Kernel::Copy, params, width.div_ceil(PLAIN_THREADS)).buffers(&buffers))
     }
+}
+
+/// The bounds of a clamp as uniforms. Infinite bounds are none; WGSL need not know infinity.
+pub(super) fn finite_bounds(low: f32, high: f32) -> (f32, f32) {
+    (low.clamp(f32::MIN, f32::MAX), high.clamp(f32::MIN, f32::MAX))
 }
 
 fn unsupported(operation: &'static str) -> GpuError {

@@ -130,7 +130,7 @@ impl Lowering<'_> {
 }
 
 /// Whether the quants of a format are integers.
-fn has_integer_quants(format: Format) -> bool {
+pub(crate) fn has_integer_quants(format: Format) -> bool {
     use Format as F;
     matches!(
         format,

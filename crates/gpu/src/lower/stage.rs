@@ -46,6 +46,11 @@ pub(crate) enum InputSource {
 pub(crate) enum Epilogue {
     Store,
     SoftCap(f32),
+    /// The product, between two bounds.
+    Clamp {
+        low: f32,
+        high: f32,
+    },
     /// `gelu(gate) · up`, where `up` is a second weight in the same packed tensor.
     GeluPair {
         up: Weight,

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use rullama_gemma::{Config, Outputs, text};
+use rullama_gemma::{Config, Outputs, VisionConfig, text, vision};
 use rullama_gguf::{Mix, Model};
-use rullama_graph::Graph;
+use rullama_graph::{Graph, Op};
 use rullama_synth::{Preset, SynthOptions};
 
 use super::{Program, StepShape, lower};
 use crate::{
-    DeviceProfile, Dialect, KernelSpec, ModelOptions, Residency,
+    DeviceProfile, Dialect, Kernel, KernelSpec, ModelOptions, Residency,
+    encoder::lower_encoder,
     fitting::lowering_target,
     kernel::Access,
     options::capacities,
@@ -220,6 +221,48 @@ fn prompts_are_read_on_matrix_units() {
                     model.program(rows).dispatches.iter().any(|dispatch| dispatch.spec.uses_matrices());
                 assert_eq!(used, has && rows == MOST_ROWS, "{name}, {rows} rows, {}", profile.name);
             }
+        }
+    }
+}
+
+/// The products of towers have the kernels for many rows whatever their width, on matrix units where there are any, and clamp
+/// what they compute; only inputs are clamped by dispatches of their own.
+#[test]
+fn towers_have_fast_products() {
+    let profiles = profiles();
+    for name in ["e2b", "31b"] {
+        let preset: Preset = name.parse().unwrap();
+        let options = SynthOptions { towers: true, ..SynthOptions::default() };
+        let file = rullama_synth::plan(preset, &options).unwrap().blank().unwrap();
+        let model = pollster::block_on(Model::open(Box::new(file))).unwrap();
+        let config = pollster::block_on(VisionConfig::read(&model)).unwrap().unwrap();
+        let graph = vision(&model, &config).unwrap();
+        let products = graph.nodes().iter().filter(|node| matches!(node.op, Op::Linear { .. })).count();
+        let clamps = graph.nodes().iter().filter(|node| matches!(node.op, Op::Clamp { .. })).count();
+        assert_eq!(clamps > 0, name == "e2b");
+        for profile in &profiles {
+            let settings = ManifestOptions {
+                largest_shard: profile.largest_binding,
+                residency: Residency::Gpu,
+                most_rows: MOST_ROWS,
+                pages: 0,
+            };
+            let manifest = Manifest::read(&model, &graph, settings, Numbers::Read, &[]);
+            let manifest = pollster::block_on(manifest).unwrap();
+            let domains = graph.row_counts(0, 0, |_| 2520).domains;
+            let domains: Vec<u32> = domains.into_iter().map(|rows| rows as u32).collect();
+            let kernels = KernelSet::best(profile);
+            let program = lower_encoder(profile, &graph, &manifest, kernels, &domains).unwrap();
+            let count = |wanted: &dyn Fn(&KernelSpec) -> bool| {
+                program.dispatches.iter().filter(|dispatch| wanted(&dispatch.spec)).count()
+            };
+            let place = format!("{name}, {}", profile.name);
+            let fast = if profile.matrices { Kernel::LinearMatrix } else { Kernel::LinearTile };
+            let having = |file: &str| count(&|spec| spec.to_string().contains(file));
+            assert_eq!(count(&|spec| spec.body() == fast), products - having("+gelu_pair"), "{place}");
+            // All products but those of patches and of soft rows are clamped.
+            let clamped = if clamps > 0 { products - 2 } else { 0 };
+            assert_eq!((having("+clamped"), having("+clamp ")), (clamped, clamps - clamped), "{place}");
         }
     }
 }

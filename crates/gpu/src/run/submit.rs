@@ -98,8 +98,9 @@ impl GpuModel {
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             plan.record(&mut pass, &run.buffers.step.group, size, dispatches);
-            for &slot in &ending.choosers {
-                run.choosers[slot as usize].record(&mut pass);
+            let choosers = || ending.choosers.iter().map(|&slot| &run.choosers[slot as usize]);
+            for index in 0..choosers().map(|chooser| chooser.dispatches()).max().unwrap_or(0) {
+                choosers().for_each(|chooser| chooser.record(&mut pass, index));
             }
         }
         for BufferCopy { from, to, to_offset, bytes } in &ending.copies {

@@ -134,13 +134,13 @@ impl Chooser {
         Ok(())
     }
 
-    /// Chooses a token from the logits of the step just recorded, whose group is bound in `pass`.
-    pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
-        for dispatch in &self.dispatches {
-            pass.set_pipeline(&dispatch.pipeline);
-            pass.set_bind_group(1, &dispatch.bind_group, &[]);
-            pass.dispatch_workgroups(dispatch.workgroups, 1, 1);
-        }
+    /// Chooses a token from the logits of the step just recorded, whose group is bound in `pass`: one of its dispatches, which
+    /// come one after another. Those of several choosers do not wait for each other.
+    pub(crate) fn record(&self, pass: &mut wgpu::ComputePass<'_>, index: usize) {
+        let Some(dispatch) = self.dispatches.get(index) else { return };
+        pass.set_pipeline(&dispatch.pipeline);
+        pass.set_bind_group(1, &dispatch.bind_group, &[]);
+        pass.dispatch_workgroups(dispatch.workgroups, 1, 1);
     }
 
     /// Dispatches that choose one token of the reply.

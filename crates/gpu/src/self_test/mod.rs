@@ -210,7 +210,8 @@ async fn computed(gpu: &Gpu, kernels: KernelSet) -> Result<Vec<SelfTestResult>, 
     let model = Rc::new(cases::model().await);
     let mut results = Vec::new();
     for kernels in kernels.tested() {
-        for case in cases::all() {
+        let on_matrix_units = matches!(kernels.matrices, MatrixUse::Always(_)).then(cases::on_matrix_units);
+        for case in cases::all().into_iter().chain(on_matrix_units) {
             let name = match kernels.matrices {
                 MatrixUse::Always(tiles) => {
                     format!("{} on matrix units by {} × {}", case.name, tiles.rows(), tiles.outputs(false))

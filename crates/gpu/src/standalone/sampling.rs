@@ -66,7 +66,7 @@ impl<'g> LogitChooser<'g> {
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         pass.set_bind_group(0, &self.step_group, &[]);
         for _ in 0..tokens {
-            self.chooser.record(&mut pass);
+            (0..self.chooser.dispatches()).for_each(|index| self.chooser.record(&mut pass, index));
         }
     }
 

@@ -27,8 +27,18 @@ const ROWS: [u32; 5] = [1, 2, 8, 64, 512];
 const CONVERSATIONS: [u32; 3] = [2, 8, 16];
 
 /// Constants that choose between branches or sizes of arrays, by their lower-case names.
-const CHOICES: [&str; 8] =
-    ["apart", "scaled", "normed", "weighted", "tile_rows", "tile_outputs", "grid_rows", "head_width"];
+const CHOICES: [&str; 10] = [
+    "apart",
+    "scaled",
+    "normed",
+    "weighted",
+    "tile_rows",
+    "tile_outputs",
+    "grid_rows",
+    "head_width",
+    "ragged",
+    "each",
+];
 
 /// Devices: matrix units; subgroups of 32 without them; small subgroups; and what WebGPU guarantees.
 pub(crate) fn profiles() -> [DeviceProfile; 5] {
@@ -149,12 +159,12 @@ impl List {
         }
     }
 
-    /// The towers of the demo model, whose linear layers clamp, and of the released models: with standardised rows and heads
-    /// of 72 columns, and without a tower.
+    /// The towers of the demo model, whose linear layers clamp, and of the released models: those that clamp and hear too,
+    /// with standardised rows, heads of 72 columns and an odd feed-forward, and without a tower.
     fn towers(&mut self, profiles: &[DeviceProfile]) {
         let demo = std::fs::read(super::testdata("../models/demo.gguf")).unwrap();
         let mut models = vec![opened(Box::new(MemorySource::named("demo", demo)))];
-        for name in ["12b", "31b"] {
+        for name in ["e2b", "12b", "31b"] {
             let options = SynthOptions { towers: true, ..Default::default() };
             let planned = rullama_synth::plan(name.parse().unwrap(), &options);
             models.push(opened(Box::new(planned.unwrap().blank().unwrap())));
@@ -174,8 +184,8 @@ impl List {
             for (graph, profile) in graphs.iter().flat_map(|graph| profiles.iter().map(move |at| (graph, at)))
             {
                 let catalogue = pollster::block_on(Catalogue::new(model, graph, profile)).unwrap();
-                for fused in [true, false] {
-                    let specs = catalogue.encoder_kernels(ROWS[3], fused).unwrap();
+                for (rows, fused) in ROWS[3..].iter().flat_map(|&rows| [(rows, true), (rows, false)]) {
+                    let specs = catalogue.encoder_kernels(rows, fused).unwrap();
                     specs.into_iter().for_each(|spec| self.add(spec));
                 }
             }

@@ -10,7 +10,8 @@ use rullama_gguf::Format;
 use rullama_gpu::{
     CacheFormat, CacheLayout as _, Dialect, GpuOptions, KernelSpec,
     attention::{
-        NO_WEIGHT, RowAttention, attend_tile, attend_tile_grid, cache_heads, query_heads, query_heads_grid,
+        NO_WEIGHT, RowAttention, attend_matrix, attend_tile, attend_tile_grid, cache_heads, query_heads,
+        query_heads_grid,
     },
     params::{AttendRowParams, AttendTileParams, CacheHeadsParams, MergeParams, QueryHeadsParams},
 };
@@ -367,6 +368,7 @@ fn check_row(
         q_stride: 0,
         k_at: row_at + given.k_at,
         v_at: row_at + given.v_at,
+        v_stride: 0,
         q_weight: Q_WEIGHT,
         k_weight: Q_WEIGHT + case.head_width,
         eps: EPS,
@@ -469,6 +471,10 @@ fn check_tile(lab: &Lab<'_>, case: &Case) {
 /// The kernels that tests and plans can ask for are valid WGSL.
 #[test]
 fn kernels_are_valid() {
+    for head_width in [8, 64, 72, 80] {
+        validate(&attend_matrix(head_width, 48 << 10).unwrap());
+    }
+    assert_eq!(attend_matrix(256, 48 << 10), None);
     for layout in CacheFormat::ALL {
         for head_width in [32, 40, 256, 512].into_iter().filter(|&width| layout.fits(width)) {
             validate(&cache_heads(layout, head_width));
@@ -493,6 +499,8 @@ fn validate(spec: &KernelSpec) {
         .unwrap_or_else(|error| panic!("{spec}: {}", error.emit_to_string(&source)));
     let mut capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     capabilities.set(Capabilities::SUBGROUP, spec.uses_subgroups());
+    let on_matrices = Capabilities::SHADER_FLOAT16 | Capabilities::COOPERATIVE_MATRIX;
+    capabilities.set(on_matrices, spec.uses_matrices());
     Validator::new(ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|error| panic!("{spec}: {}", error.emit_to_string(&source)));

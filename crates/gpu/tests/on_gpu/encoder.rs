@@ -139,6 +139,27 @@ fn two_files_feed_one_set() {
     assert!(apart(&found[1], &twice) < 1e-4);
 }
 
+/// Bounds make ordinary numbers of those that are infinite; these must be found nevertheless.
+#[test]
+fn a_clamped_product_does_not_hide_what_is_broken() {
+    let gpu = gpu(&GpuOptions::default());
+    let weights = GpuWeights::new(gpu.clone(), open(MODEL));
+    let builder = Builder::new();
+    let x = builder.input("x", Rows::Of(builder.domain("rows")), WIDTH);
+    let k = x.linear(builder.weight(WeightInfo::matrix("blk.0.attn_k.weight", WIDTH, WIDTH)));
+    let encoder = load(&weights, builder.finish_with(&[("y", k.clamp(-0.01, 0.01))]), true);
+    for rows in [1, 9, 40] {
+        let mut x = values(rows, 1);
+        let found = pollster::block_on(encoder.run(&[("x", &x)], &mut |_, _| {})).unwrap().swap_remove(0);
+        assert!(found.contains(&0.01) && found.contains(&-0.01), "{rows} rows");
+        for broken in [f32::INFINITY, f32::NAN] {
+            x[rows * 256 - 5] = broken;
+            let error = pollster::block_on(encoder.run(&[("x", &x)], &mut |_, _| {})).unwrap_err();
+            assert_eq!(error.code(), "model.not_finite", "{rows} rows");
+        }
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let gpu = gpu(&GpuOptions::default());

@@ -4,7 +4,7 @@ use crate::common::{self, Lent};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use rullama_gguf::Format;
 use rullama_gpu::{
-    Dialect, Experts, Fragment, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
+    Dialect, Experts, FewTiles, Fragment, GpuOptions, Kernel, KernelSpec, MatrixTiles, Tiles,
     params::LinearParams,
     weights::pack::{PACKED_FORMATS, Packing},
 };
@@ -44,13 +44,20 @@ const EXPERT_TILES: [Tiles; 4] = [Tiles::WIDE, Tiles::FLAT, Tiles::FLATTER, Tile
 enum Cut {
     Tiles(Tiles),
     Matrices(MatrixTiles),
+    /// With the threads of a subgroup.
+    Few(FewTiles, u32),
 }
 
 impl Cut {
-    fn spec(self, format: Format, epilogue: Fragment) -> KernelSpec {
+    fn spec(self, format: Format, epilogue: Fragment, [rows, width]: [u32; 2]) -> KernelSpec {
         match self {
-            Self::Tiles(tiles) => spec(format, epilogue, &tiles),
-            Self::Matrices(tiles) => tiles.constants(linear::spec(Kernel::LinearMatrix, format, epilogue)),
+            Self::Few(tiles, subgroup) => {
+                tiles.complete(linear::spec(Kernel::LinearFew, format, epilogue), rows, subgroup)
+            }
+            Self::Tiles(tiles) => spec(format, epilogue, &tiles, width),
+            Self::Matrices(tiles) => {
+                tiles.constants(linear::spec(Kernel::LinearMatrix, format, epilogue), width)
+            }
         }
     }
 
@@ -58,6 +65,7 @@ impl Cut {
         match self {
             Self::Tiles(tiles) => tiles.grid(rows, outputs),
             Self::Matrices(tiles) => tiles.grid(rows, outputs, paired),
+            Self::Few(tiles, _) => tiles.grid(rows, outputs, paired),
         }
     }
 
@@ -65,14 +73,15 @@ impl Cut {
     fn tolerance(self, width: usize) -> f64 {
         match self {
             Self::Tiles(_) => 2e-5 * (width as f64).sqrt(),
+            Self::Few(..) => 4e-6 * (width as f64).sqrt(),
             // Factors have eleven bits.
             Self::Matrices(_) => 4e-3,
         }
     }
 }
 
-fn spec(format: Format, epilogue: Fragment, tiles: &Tiles) -> KernelSpec {
-    tiles.constants(linear::spec(Kernel::LinearTile, format, epilogue).with(Fragment::InOrder))
+fn spec(format: Format, epilogue: Fragment, tiles: &Tiles, width: u32) -> KernelSpec {
+    tiles.constants(linear::spec(Kernel::LinearTile, format, epilogue).with(Fragment::InOrder), width)
 }
 
 /// Core WGSL only, of which naga holds `unpack2x16float` to be a capability.
@@ -89,11 +98,11 @@ fn validate(spec: &KernelSpec) {
 fn kernels_are_valid() {
     for tiles in CHOSEN.into_iter().chain(measured()) {
         for format in PACKED_FORMATS {
-            validate(&spec(format, Fragment::Store, &tiles));
-            validate(&spec(format, Fragment::GeluPair, &tiles.paired()));
+            validate(&spec(format, Fragment::Store, &tiles, 64));
+            validate(&spec(format, Fragment::GeluPair, &tiles.paired(), 64));
         }
-        for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
-            validate(&spec(Format::Q4_K, epilogue, &tiles));
+        for epilogue in [Fragment::CappedStore, Fragment::ClampedStore, Fragment::GeluOther] {
+            validate(&spec(Format::Q4_K, epilogue, &tiles, 256));
         }
     }
 }
@@ -169,7 +178,7 @@ fn every_epilogue_agrees() {
     let gpu = gpu();
     let lab = Lab::new(&gpu);
     let case = Case::new(Format::Q4_K, 70, 45, 256);
-    for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
+    for epilogue in [Fragment::CappedStore, Fragment::ClampedStore, Fragment::GeluOther] {
         for tiles in [Tiles::WIDE, Tiles::NARROW] {
             Case { epilogue, ..case.clone() }.check(&lab, &tiles);
         }
@@ -177,6 +186,29 @@ fn every_epilogue_agrees() {
     for tiles in CHOSEN {
         Case { epilogue: Fragment::GeluPair, ..case.clone() }.check(&lab, &tiles.paired());
     }
+}
+
+/// Floats alone have rows of any width: one quad and more of a chunk, and of the last slab. What lies beyond a row is NaN.
+const RAGGED: [usize; 7] = [4, 20, 36, 72, 100, 176, 1164];
+
+#[test]
+fn widths_that_are_not_whole_chunks_agree() {
+    let gpu = gpu();
+    let lab = Lab::new(&gpu);
+    for format in [Format::F16, Format::BF16, Format::F32] {
+        for (index, width) in RAGGED.into_iter().enumerate() {
+            let case = Case { x_more: 12, ..Case::new(format, 130, 133, width) };
+            let tiles =
+                if index % 2 == 0 { [Tiles::WIDE, Tiles::SMALL] } else { [Tiles::LARGE, Tiles::NARROW] };
+            tiles.into_iter().for_each(|tiles| case.check(&lab, &tiles));
+        }
+    }
+    // The rows of a step may be fewer than those of a tile, and other rows may follow them.
+    let case = Case { x_at: 8, x_more: 4, ..Case::new(Format::F16, 17, 70, 36) };
+    for tiles in [Tiles::FEW, Tiles::FEWEST, Tiles::WIDE] {
+        case.check(&lab, &tiles);
+    }
+    Case { epilogue: Fragment::GeluPair, ..case }.check(&lab, &Tiles::WIDE.paired());
 }
 
 /// Two buffers with half of the rows each give what one does, wherever a tile lies over their border.
@@ -228,8 +260,15 @@ fn matrices_agree() {
                 check(case.first(rows, outputs));
             }
         }
+        for format in [Format::F16, Format::BF16, Format::F32] {
+            for width in RAGGED.into_iter().chain([4304]) {
+                check(Case { x_more: 12, ..Case::new(format, 130, 133, width) });
+            }
+        }
         let case = Case::new(Format::Q4_K, 70, 190, 256);
-        for epilogue in [Fragment::CappedStore, Fragment::GeluOther, Fragment::GeluPair] {
+        for epilogue in
+            [Fragment::CappedStore, Fragment::ClampedStore, Fragment::GeluOther, Fragment::GeluPair]
+        {
             check(Case { epilogue, ..case.clone() });
         }
         let case = Case { shards: vec![0..3, 3..90, 90..203], ..Case::new(Format::Q4_0, 20, 203, 128) };
@@ -246,6 +285,44 @@ fn matrices_agree() {
         check(case.clone());
         check(Case { epilogue: Fragment::GeluOther, other_at: 7, ..case.clone() });
         check(Case { epilogue: Fragment::GeluPair, ..case });
+    }
+}
+
+/// A few rows: formats, awkward sizes, epilogues, partial sums, shards and places.
+#[test]
+fn few_rows_agree() {
+    let gpu = common::gpu(&GpuOptions::default());
+    let Some(subgroup) = gpu.profile().subgroups.map(|[size, _]| size) else { return };
+    let lab = Lab::new(&gpu);
+    let few = |width: usize, [parts, together]: [u32; 2], piece: u32| {
+        let chunks = width as u32 / 32;
+        Cut::Few(FewTiles { lanes: 64, parts, together, chunks, span: chunks, piece }, subgroup)
+    };
+    for format in PACKED_FORMATS.into_iter().filter(|&format| FewTiles::fits(format)) {
+        Case::new(format, 5, 50, 256).check_cut(&lab, few(256, [4, 4], 4));
+    }
+    let case = Case::new(Format::Q4_K, 16, 70, 768);
+    let cut = few(768, [8, 4], 8);
+    for (rows, outputs) in [(2, 70), (8, 33), (9, 16), (16, 1)] {
+        case.first(rows, outputs).check_cut(&lab, cut);
+    }
+    case.first(4, 70).check_cut(&lab, few(768, [2, 2], 24));
+    let split = FewTiles { lanes: 32, parts: 4, together: 2, chunks: 24, span: 8, piece: 4 };
+    case.first(4, 70).check_cut(&lab, Cut::Few(split, subgroup));
+    let case = case.first(8, 61);
+    for epilogue in [Fragment::CappedStore, Fragment::GeluOther] {
+        Case { epilogue, ..case.clone() }.check_cut(&lab, cut);
+    }
+    let pairs = Case { epilogue: Fragment::GeluPair, ..case };
+    pairs.check_cut(&lab, cut);
+    pairs.first(4, 61).check_cut(&lab, few(768, [8, 2], 8));
+    let cut = few(256, [8, 4], 8);
+    let case = Case { shards: vec![0..3, 3..90, 90..103], ..Case::new(Format::Q6_K, 4, 103, 256) };
+    case.check_cut(&lab, cut);
+    Case { first_row: 60, ..case }.first(4, 40).check_cut(&lab, cut);
+    let places = Case { x_at: 64, x_more: 12, y_at: 5, y_more: 3, factor: 0.25, other_at: 7, ..pairs };
+    for epilogue in [Fragment::Store, Fragment::GeluOther, Fragment::GeluPair] {
+        Case { epilogue, ..places.clone() }.check_cut(&lab, few(768, [8, 4], 8));
     }
 }
 
@@ -323,12 +400,14 @@ impl Case {
 
     fn check_cut(&self, lab: &Lab<'_>, cut: Cut) {
         let width = self.packing.width as usize;
-        let spec = cut.spec(self.packing.format, self.epilogue);
+        let size = [self.rows as u32, self.packing.width];
+        let spec = cut.spec(self.packing.format, self.epilogue, size);
         let paired = self.epilogue == Fragment::GeluPair;
         // Pairs share the rows there are: gates from the start on, and ups some rows later.
         let pair = if paired { self.outputs / 3 } else { 0 };
         let outputs = self.outputs - pair;
-        let (x_stride, y_stride) = (width + self.x_more, outputs + self.y_more);
+        let splits = if let Cut::Few(tiles, _) = cut { tiles.partial_sums() as usize } else { 1 };
+        let (x_stride, y_stride) = (width + self.x_more, splits * outputs + self.y_more);
 
         let mut x = vec![f32::NAN; self.x_at + self.rows * x_stride];
         for (row, values) in self.x.chunks(width).take(self.rows).enumerate() {
@@ -339,7 +418,7 @@ impl Case {
         let (x, others) = (lab.floats(&x), lab.floats(&other));
         let y = lab.floats(&vec![untouched; self.y_at + self.rows * y_stride + 7]);
 
-        let cap = 3.0f32;
+        let (cap, low, high) = (3.0f32, -1.5f32, 2.0f32);
         let kernels: Vec<_> = self
             .shards
             .iter()
@@ -367,6 +446,8 @@ impl Case {
                     other_stride: outputs as u32,
                     factor: self.factor,
                     cap,
+                    low,
+                    high,
                 };
                 let buffers = [("weight", &lab.words(&words)), ("x", &x), ("y", &y), ("other", &others)];
                 let grid = cut.grid(self.rows as u32, outputs as u32, paired);
@@ -374,7 +455,15 @@ impl Case {
             })
             .collect();
         lab.run(&kernels, &Step::new(self.rows as u32, 0));
-        let found = pollster::block_on(lab.read(&y)).unwrap();
+        let mut found = pollster::block_on(lab.read(&y)).unwrap();
+        // Partial sums are added up to the first of them.
+        for row in 0..self.rows {
+            for at in (self.y_at + row * y_stride..).take(outputs) {
+                for split in 1..splits {
+                    found[at] += std::mem::replace(&mut found[at + split * outputs], untouched);
+                }
+            }
+        }
 
         let mut expected = vec![f64::from(untouched); found.len()];
         for row in 0..self.rows {
@@ -386,6 +475,7 @@ impl Case {
                 let value = product(output);
                 expected[self.y_at + row * y_stride + output] = match self.epilogue {
                     Fragment::CappedStore => f64::from(cap) * (value / f64::from(cap)).tanh(),
+                    Fragment::ClampedStore => value.clamp(f64::from(low), f64::from(high)),
                     Fragment::GeluPair => gelu(value) * product(output + pair),
                     Fragment::GeluOther => {
                         gelu(value) * f64::from(other[self.other_at + row * outputs + output])

@@ -85,7 +85,7 @@ fn a_refused_command_is_an_error_and_no_more() {
     let (a, b, y) = (lab.floats(&[1.0, 2.0]), lab.floats(&[3.0, 4.0]), lab.floats(&[0.0; 2]));
     let spec =
         KernelSpec::new(Kernel::Elementwise).with(Fragment::Gelu).with(Fragment::Reduce).with(Fragment::Add);
-    let spec = spec.constant("LANES", 64);
+    let spec = spec.constant("LANES", 64).constant("EACH", 1);
     let run = |workgroups: u32| {
         let params = ElementwiseParams { width: 2, b_at: 0, b_period: 2, constant: 0.0, other: 0.0 };
         let buffers = [("a", &a), ("b", &b), ("y", &y)];

@@ -78,7 +78,9 @@ fn conversations_get_the_tokens_they_get_alone() {
 /// One conversation is set back and goes on elsewhere while another is being written.
 #[test]
 fn one_is_set_back_while_another_goes_on() {
-    let model = loaded("tiny-e2b-Q4_K_M", &ModelOptions::default().context(128).conversations(2));
+    // Steps of other numbers of rows take other kernels, whose rounding a cache in half precision would magnify.
+    let options = ModelOptions::default().context(128).cache(CacheFormat::F32).conversations(2);
+    let model = loaded("tiny-e2b-Q4_K_M", &options);
     let prompts = prompts(2);
     let expected = generated(&mut model.state().unwrap(), &prompts[1], 12);
     let mut states = [model.state().unwrap(), model.state().unwrap()];
@@ -96,7 +98,8 @@ fn one_is_set_back_while_another_goes_on() {
     assert_eq!(found.0, expected);
     let mut fresh = model.state().unwrap();
     let other: Vec<u32> = prompts[0][..2].iter().copied().chain([700, 701]).collect();
-    assert!(apart(&found.1, &step(&mut fresh, &other)) < 1e-3);
+    let apart = apart(&found.1, &step(&mut fresh, &other));
+    assert!(apart < 1e-4, "{apart}");
 }
 
 /// With fewer slots than conversations, the one used least recently makes room, and says so.

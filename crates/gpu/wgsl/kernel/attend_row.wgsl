@@ -6,7 +6,7 @@
 //              A slice of PARTS lanes takes KEYS keys at a time and keeps sums of its own, which meet in the end. A lane
 //              has PIECES eights of columns, of the query, of each key and of each value. Eight eights of keys and as many
 //              of values are asked for before they are needed, the first of them while the heads are normed.
-// Reads        q with the key, v (raw, from q_at, k_at and v_at on, rows q_stride floats apart, multiples of four), vectors (weights of norms),
+// Reads        q with the key, v (raw, from q_at, k_at and v_at on, rows q_stride and v_stride floats apart, multiples of four), vectors (weights of norms),
 //              angles [step rows, HEAD_WIDTH / 2] as (cos, sin), keys, values [slots, capacity, kv_heads] of heads
 // Writes       sums [rows, MOST_SPLITS, heads · HEAD_WIDTH], not divided; peaks [rows, MOST_SPLITS, heads] as (largest
 //              score, total);
@@ -28,6 +28,7 @@ struct Params {
     q_stride: u32,
     k_at: u32,
     v_at: u32,
+    v_stride: u32,
     q_weight: u32,    // first floats in `vectors`, or NO_WEIGHT
     k_weight: u32,
     eps: f32,
@@ -204,8 +205,8 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
             low = q[at];
             high = q[at + QUADS / 2u];
         } else {
-            low = own_input(team - 1u, kv_head, quad);
-            high = own_input(team - 1u, kv_head, quad + QUADS / 2u);
+            low = own_input(workgroup.z, team - 1u, kv_head, quad);
+            high = own_input(workgroup.z, team - 1u, kv_head, quad + QUADS / 2u);
         }
         // Values have neither weights nor rotation.
         if team < 2u {

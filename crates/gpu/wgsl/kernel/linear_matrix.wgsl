@@ -5,9 +5,10 @@
 //              together bring a slab of x and of W to workgroup memory in half precision, then each subgroup multiplies
 //              what it has of it, sixteen by sixteen. Where there are few outputs, PARTS grids share each slab, and their
 //              sums are added at the end. Sums are single precision.
-// Reads        x [rows, width], weight as packed planes, width a multiple of DEPTH        Writes   y [rows, outputs]
+// Reads        x [rows, width], weight as packed planes, width a multiple of 4        Writes   y [rows, outputs]
 // Slots        format: chunk_scales, chunk_quants     epilogue: PAIRED, finish
-// Constants    SUBGROUP, GRID_ROWS, GRID_COLUMNS, PIECES (2, 4), PARTS, DEPTH (32, 64, 128)
+// Constants    SUBGROUP, GRID_ROWS, GRID_COLUMNS, PIECES (2, 4), PARTS, DEPTH (32, 64, 128),
+//              RAGGED (1 where the width is no multiple of DEPTH)
 //
 // Needs `shader-f16`, subgroups of one size, and cooperative matrices of 16 × 16 × 16, which only naga's dialect has.
 
@@ -51,8 +52,18 @@ fn bring_x(place: Place, slab: u32) {
     for (var index = place.lane; index < TILE_ROWS * QUADS; index += LANES) {
         // Rows beyond the last are computed with it and not written.
         let row = min(place.first_row + index / QUADS, step.rows - 1u);
-        let quad = x[(params.x_at + row * params.x_stride) / 4u + slab * QUADS + index % QUADS];
-        x_tile[index / QUADS * STRIDE + index % QUADS] = halves(quad);
+        let quad = slab * QUADS + index % QUADS;
+        let row_at = (params.x_at + row * params.x_stride) / 4u;
+        var values: vec4<f32>;
+        if RAGGED == 0u {
+            values = x[row_at + quad];
+        } else {
+            // The last quad is read again instead of what lies beyond the row, which may be anything. A load in a branch would
+            // keep others waiting.
+            let last = params.width / 4u - 1u;
+            values = select(vec4<f32>(), x[row_at + min(quad, last)], vec4<bool>(quad <= last));
+        }
+        x_tile[index / QUADS * STRIDE + index % QUADS] = halves(values);
     }
 }
 
@@ -67,7 +78,9 @@ fn bring_w(place: Place, slab: u32) {
         let output = place.first_output + column % TILE_OUTPUTS + column / TILE_OUTPUTS * params.pair;
         // What lies outside the shard is computed with its last row and not written.
         let row = min(weight_row(output), params.shard_rows - 1u);
-        let chunk = slab * CHUNKS + index % CHUNKS;
+        var chunk = slab * CHUNKS + index % CHUNKS;
+        // Beyond the row, its last chunk meets zeros of x.
+        if RAGGED == 1u { chunk = min(chunk, (params.width - 1u) / 32u); }
         let scales = chunk_scales(row, chunk);
         let quants = chunk_quants(row, chunk);
         let at = column * STRIDE + index % CHUNKS * 8u;
@@ -144,7 +157,7 @@ fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_i
     var c12: coop_mat16x16<f32, C>;
     var c13: coop_mat16x16<f32, C>;
 
-    for (var slab = 0u; slab < params.width / DEPTH; slab++) {
+    for (var slab = 0u; slab < (params.width + RAGGED * (DEPTH - 1u)) / DEPTH; slab++) {
         workgroupBarrier();
         bring_w(place, slab);
         bring_x(place, slab);

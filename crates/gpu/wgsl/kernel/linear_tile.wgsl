@@ -6,11 +6,11 @@
 //              DEPTH values: all lanes together bring a slab of x and of W to workgroup memory, then each multiplies
 //              LANE_ROWS rows with LANE_COLUMNS rows of W (a column here), in registers. Where there are few outputs, PARTS
 //              groups of lanes share each slab, and their sums are added at the end.
-// Reads        x [rows, width], weight as packed planes, width a multiple of 32        Writes   y [rows, outputs]
+// Reads        x [rows, width], weight as packed planes, width a multiple of 4        Writes   y [rows, outputs]
 // Slots        format: chunk_scales, chunk_quants     epilogue: PAIRED, finish
 //              rows: ROWS_BYTES, is_empty, tile_matrix, prepare_rows, x_start, is_written, y_start
 // Constants    TILE_ROWS, TILE_OUTPUTS, LANE_ROWS (4, 8), LANE_COLUMNS (4, 8), PARTS, DEPTH (16, 32, 64),
-//              UNROLL (1, 2, 4), AHEAD (0, 1)
+//              UNROLL (1, 2, 4), AHEAD (0, 1), RAGGED (1 where the width is a multiple neither of 32 nor of DEPTH)
 //
 // A quad is four values along the width. Tiles hold quads, so nothing is transposed, and all memory is read and written 16
 // bytes at a time. Arrays of registers have constant indices only, and the dimensions of the tiles are such that the
@@ -71,7 +71,8 @@ fn x_quad(index: u32) -> u32 { return (index / 32u) % (QUADS / 4u) * 4u + (index
 fn fetch_x(place: Place, slab: u32, index: u32) -> vec4<f32> {
     let quad = slab * QUADS + x_quad(index);
     let at = x_start(place.first_row, x_row(index)) / 4u;
-    if DEPTH > 32u && quad >= params.width / 4u { return vec4<f32>(); }
+    // What lies beyond the row may be anything, NaN too.
+    if (DEPTH > 32u || RAGGED == 1u) && quad >= params.width / 4u { return vec4<f32>(); }
     return x[at + quad];
 }
 
@@ -112,7 +113,7 @@ fn fetch_w(place: Place, slab: u32, index: u32) -> array<vec4<f32>, 4> {
     // What lies outside the shard is computed with its last row and not written.
     let row = min(weight_row(place.matrix, output), params.shard_rows - 1u);
     let half = slab * (DEPTH / 16u) + index / COLUMNS;
-    return half_chunk(row, min(half / 2u, params.width / 32u - 1u), half % 2u);
+    return half_chunk(row, min(half / 2u, (params.width - 1u) / 32u), half % 2u);
 }
 
 fn put_w(index: u32, quad: u32, values: vec4<f32>) {

@@ -22,37 +22,73 @@ struct Params {
 @group(1) @binding(3) var<storage, read> vectors: array<vec4<f32>>;
 @group(1) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 
-fn kernel(workgroup: vec3<u32>, lane: u32) {
+const MORE: u32 = max(FOURS, 3u) - 2u;
+
+// What a lane has of one vector: everything is loaded before the first sum over the workgroup is waited for.
+struct Parts { base: vec4<f32>, branch: vec4<f32>, branch_weight: vec4<f32>, weight: vec4<f32> }
+
+fn parts_of(row: u32, four: u32) -> Parts {
     let fours = params.width / 4u;
-    let at = workgroup.y * fours;
-    var branches: array<vec4<f32>, FOURS>;
-    var squares = 0.0;
-    for (var i = 0u; i < FOURS; i++) {
-        let four = lane + i * LANES;
-        if four < fours {
-            var sum = branch[BRANCH * at + four];
-            for (var split = 1u; split < BRANCH; split++) { sum += branch[BRANCH * at + split * fours + four]; }
-            branches[i] = sum;
-            squares += dot(branches[i], branches[i]);
-        }
+    let at = row * fours;
+    var parts: Parts;
+    if four < fours {
+        parts.base = base[at + four];
+        parts.branch = branch[BRANCH * at + four];
+        parts.branch_weight = vectors[params.branch_norm_at / 4u + four];
+        if NORMED { parts.weight = vectors[params.norm_at / 4u + four]; }
+        for (var split = 1u; split < BRANCH; split++) { parts.branch += branch[BRANCH * at + split * fours + four]; }
     }
-    let branch_scale = inverse_root(workgroup_sum(squares, lane) / f32(params.width) + params.branch_eps);
-    squares = 0.0;
-    for (var i = 0u; i < FOURS; i++) {
-        let four = lane + i * LANES;
-        if four < fours {
-            var sum = base[at + four] + branches[i] * branch_scale * vectors[params.branch_norm_at / 4u + four];
-            if SCALED == 1u { sum *= vectors[params.scale_at / 4u].x; }
-            y[at + four] = sum;
-            branches[i] = sum;
-            squares += dot(sum, sum);
-        }
+    return parts;
+}
+
+fn sum_of(parts: Parts, branch_scale: f32, scale: f32) -> vec4<f32> {
+    return (parts.base + parts.branch * branch_scale * parts.branch_weight) * scale;
+}
+
+fn put(row: u32, four: u32, sum: vec4<f32>) {
+    let fours = params.width / 4u;
+    if four < fours { y[row * fours + four] = sum; }
+}
+
+fn put_normed(row: u32, four: u32, value: vec4<f32>) {
+    let fours = params.width / 4u;
+    if four < fours { finish(row * fours + four, value); }
+}
+
+fn kernel(workgroup: vec3<u32>, lane: u32) {
+    let row = workgroup.y;
+    // The first two vectors have names, because an array that a loop indexes would lie in memory.
+    let a = parts_of(row, lane);
+    var b: Parts;
+    if FOURS > 1u { b = parts_of(row, lane + LANES); }
+    var others: array<Parts, MORE>;
+    var squares = dot(a.branch, a.branch) + dot(b.branch, b.branch);
+    for (var i = 2u; i < FOURS; i++) {
+        others[i - 2u] = parts_of(row, lane + i * LANES);
+        squares += dot(others[i - 2u].branch, others[i - 2u].branch);
+    }
+    var scale = 1.0;
+    if SCALED == 1u { scale = vectors[params.scale_at / 4u].x; }
+    let width = f32(params.width);
+    let branch_scale = inverse_root(workgroup_sum(squares, lane) / width + params.branch_eps);
+
+    let sum_a = sum_of(a, branch_scale, scale);
+    let sum_b = sum_of(b, branch_scale, scale);
+    put(row, lane, sum_a);
+    if FOURS > 1u { put(row, lane + LANES, sum_b); }
+    squares = dot(sum_a, sum_a) + dot(sum_b, sum_b);
+    for (var i = 2u; i < FOURS; i++) {
+        let sum = sum_of(others[i - 2u], branch_scale, scale);
+        put(row, lane + i * LANES, sum);
+        squares += dot(sum, sum);
     }
     if NORMED {
-        let scale = inverse_root(workgroup_sum(squares, lane) / f32(params.width) + params.eps);
-        for (var i = 0u; i < FOURS; i++) {
-            let four = lane + i * LANES;
-            if four < fours { finish(at + four, branches[i] * scale * vectors[params.norm_at / 4u + four]); }
+        let norm = inverse_root(workgroup_sum(squares, lane) / width + params.eps);
+        put_normed(row, lane, sum_a * norm * a.weight);
+        if FOURS > 1u { put_normed(row, lane + LANES, sum_b * norm * b.weight); }
+        for (var i = 2u; i < FOURS; i++) {
+            let sum = sum_of(others[i - 2u], branch_scale, scale);
+            put_normed(row, lane + i * LANES, sum * norm * others[i - 2u].weight);
         }
     }
 }

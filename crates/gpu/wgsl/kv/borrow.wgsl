@@ -5,7 +5,7 @@
 
 const OWN_ROWS: u32 = 0u;
 
-fn own_input(row: u32, kv_head: u32, quad: u32) -> vec4<f32> { return vec4<f32>(); }
+fn own_input(step_row: u32, row: u32, kv_head: u32, quad: u32) -> vec4<f32> { return vec4<f32>(); }
 
 fn store_own(stores: bool, head_at: u32, lane: u32) {}
 

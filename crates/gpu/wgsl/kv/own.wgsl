@@ -12,10 +12,10 @@ const OWN_ROWS: u32 = 2u;
 
 const_assert 2u * HEAD_VECTORS <= LANES;
 
-// Four columns of the raw key (0) or value (1). The key lies beside the queries.
-fn own_input(row: u32, kv_head: u32, quad: u32) -> vec4<f32> {
-    if row == 0u { return q[params.k_at / 4u + kv_head * QUADS + quad]; }
-    return v[params.v_at / 4u + kv_head * QUADS + quad];
+// Four columns of the raw key (0) or value (1) of a row of the step. The key lies beside the queries.
+fn own_input(step_row: u32, row: u32, kv_head: u32, quad: u32) -> vec4<f32> {
+    if row == 0u { return q[(params.k_at + step_row * params.q_stride) / 4u + kv_head * QUADS + quad]; }
+    return v[(params.v_at + step_row * params.v_stride) / 4u + kv_head * QUADS + quad];
 }
 
 fn fresh(row: u32, quad: u32) -> vec4<f32> { return head_scale(row + 1u) * rotated[(row + 1u) * QUADS + quad]; }

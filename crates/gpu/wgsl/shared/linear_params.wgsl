@@ -20,6 +20,8 @@ struct Params {
     other_stride: u32,
     factor: f32,               // all values of the weight are multiplied with this
     cap: f32,                  // of a soft cap
+    low: f32,                  // the least that a clamp leaves
+    high: f32,                 // the most
 }
 
 @group(1) @binding(0) var<uniform> params: Params;

@@ -3,7 +3,7 @@
 //! | pattern | becomes |
 //! |---|---|
 //! | several products of one input | one product of stacked weights |
-//! | `gelu(gate) · up` or a soft cap, after a product | the epilogue of that product |
+//! | `gelu(gate) · up`, a soft cap or a clamp, after a product | the epilogue of that product |
 //! | `(base + norm(branch)) · scale`, then a norm | one row: the prologue of the next product; several rows: one stage |
 //! | norm, rotation and storing of heads, then attention | one stage |
 //! | the per-layer embeddings | one stage |
@@ -23,10 +23,13 @@ use super::{
     select::widest_prologue,
     stage::{Attention, Epilogue, Norm, PerLayer, Stage, Sum},
 };
-use crate::weights::Manifest;
+use crate::{tuning::MOST_DECODED_ROWS, weights::Manifest};
 
 /// Weight values that the fused product kernels read at once.
 const CHUNK: u32 = 32;
+
+/// Input values that the product kernels of many rows read at once.
+const QUAD: u32 = 4;
 
 /// Divides a graph into stages, for steps of one shape.
 pub(crate) fn fuse(target: LoweringTarget<'_>, shape: StepShape) -> Vec<Stage> {
@@ -143,9 +146,18 @@ impl<'a> Fuser<'a> {
         self.target.count(self.shape, node.shape.rows) == 1 && node.shape.width <= self.widest_prologue
     }
 
-    /// True if the fused product kernels support this weight.
-    fn has_fused_kernel(&self, weight: Weight) -> bool {
-        self.graph.weight(weight).width.is_multiple_of(CHUNK)
+    /// True if an operation is a product that the fused kernels support. Those of many rows take the input of one matrix in
+    /// quads, with zeros up to a whole chunk. All others need whole chunks.
+    fn is_fused_product(&self, node: &Node) -> bool {
+        let width = |weight: Weight| self.graph.weight(weight).width;
+        match node.op {
+            Op::Linear { weight, .. } => {
+                let many = self.target.count(self.shape, node.shape.rows) > MOST_DECODED_ROWS;
+                width(weight).is_multiple_of(if many { QUAD } else { CHUNK })
+            }
+            Op::ExpertLinear { weight, .. } => width(weight).is_multiple_of(CHUNK),
+            _ => false,
+        }
     }
 
     /// If this value is a norm over the whole row: its input, weight and eps.
@@ -177,10 +189,8 @@ impl<'a> Fuser<'a> {
             return;
         }
         match node.op {
-            Op::Linear { x, weight, .. } if self.has_fused_kernel(weight) => {
-                self.stack_products(x, node.shape.rows)
-            }
-            Op::ExpertLinear { weight, .. } if self.has_fused_kernel(weight) => {
+            Op::Linear { x, .. } if self.is_fused_product(node) => self.stack_products(x, node.shape.rows),
+            Op::ExpertLinear { .. } if self.is_fused_product(node) => {
                 self.product(index, value, Epilogue::Store);
             }
             Op::RmsNorm { x, .. } => match self.whole_norm(value) {

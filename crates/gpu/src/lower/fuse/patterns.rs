@@ -99,6 +99,7 @@ impl Fuser<'_> {
         for (index, node) in self.graph.nodes().iter().enumerate() {
             let (product, epilogue, covered) = match node.op {
                 Op::SoftCap { x, cap } => (x, Epilogue::SoftCap(cap), vec![x]),
+                Op::Clamp { x, low, high } => (x, Epilogue::Clamp { low, high }, vec![x]),
                 Op::GeluMul { gate, up } => match (self.producer(gate).op, self.producer(up).op) {
                     (Op::Linear { x, weight, .. }, Op::Linear { x: other_x, weight: other, .. })
                         if self.source(x) == self.source(other_x)
@@ -127,9 +128,7 @@ impl Fuser<'_> {
                 },
                 _ => continue,
             };
-            let Some(weight) = self.producer(product).op.weight() else { continue };
-            let is_product = matches!(self.producer(product).op, Op::Linear { .. } | Op::ExpertLinear { .. });
-            if is_product && self.has_one_consumer(product) && self.has_fused_kernel(weight) {
+            if self.has_one_consumer(product) && self.is_fused_product(self.producer(product)) {
                 let product = self.source(product).index();
                 self.cover(&covered);
                 self.patterns.epilogues.insert(index, (product, epilogue));

@@ -9,13 +9,7 @@ impl Fuser<'_> {
     /// True if only products read a norm, directly or after a constant scale, so that their prologues can compute it.
     pub(super) fn only_products_read(&self, value: Value) -> bool {
         let nodes = self.graph.nodes();
-        let product = |index: &usize| {
-            let weight = nodes.get(*index).and_then(|node| match node.op {
-                Op::Linear { weight, .. } | Op::ExpertLinear { weight, .. } => Some(weight),
-                _ => None,
-            });
-            weight.is_some_and(|weight| self.has_fused_kernel(weight))
-        };
+        let product = |index: &usize| nodes.get(*index).is_some_and(|node| self.is_fused_product(node));
         let consumers = self.consumers(value);
         consumers.iter().all(|index| match nodes.get(*index).map(|node| node.op) {
             Some(Op::Scale { .. }) => {
@@ -49,7 +43,7 @@ impl Fuser<'_> {
                 Op::Linear { weight, .. }
                     if !self.covered[index]
                         && (self.shape.decodes || node.shape.rows == rows)
-                        && self.has_fused_kernel(weight) =>
+                        && self.is_fused_product(node) =>
                 {
                     products.push((weight, self.graph.produced(index)));
                 }

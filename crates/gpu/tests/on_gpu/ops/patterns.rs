@@ -51,6 +51,34 @@ fn gates() {
     check(&gpus, "capped product", |make| make.input(64).linear(make.matrix(a, 64, 77)).soft_cap(0.5));
 }
 
+/// Products between bounds; and what is no such thing.
+#[test]
+fn clamps() {
+    let gpus = Gpus::both();
+    for (format, width, rows) in [(Format::Q4_0, 96, 300), (Format::F16, 100, 33), (Format::Q8_0, 1056, 7)] {
+        check(&gpus, &format!("clamped {format} {rows}×{width}"), |make| {
+            make.input(width).linear(make.matrix(format, width, rows)).clamp(-0.4, 0.7)
+        });
+    }
+    let a = Format::Q8_0;
+    check(&gpus, "clamped from one side, and clamped again", |make| {
+        let y = make.input(64).linear(make.matrix(a, 64, 40)).clamp(f32::NEG_INFINITY, 0.5);
+        y.clamp(-0.2, f32::INFINITY)
+    });
+    check(&gpus, "products of one norm, all with other bounds", |make| {
+        let x = make.input(96).rms_norm(make.vector(96), EPS);
+        let [p, q, r] = [0.3, 0.6, 0.9].map(|high| x.linear(make.matrix(a, 96, 40)).clamp(-0.5, high));
+        p.gelu_mul(q) + r
+    });
+    check(&gpus, "a clamped product that is read twice", |make| {
+        let y = make.input(64).linear(make.matrix(a, 64, 40));
+        y.clamp(-0.3, 0.3) + y
+    });
+    check(&gpus, "a clamped last row", |make| {
+        make.input(64).linear(make.matrix(a, 64, 40)).last_row().clamp(-0.3, 0.3)
+    });
+}
+
 /// A branch that returns to the stream, with and without a scale, read once and more often.
 #[test]
 fn sums() {

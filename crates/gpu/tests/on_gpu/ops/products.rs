@@ -93,6 +93,34 @@ fn linear_at_the_floor() {
     }
 }
 
+/// Rows of floats that end in the middle of a chunk, by the kernels for many rows; few rows go the general way.
+#[test]
+fn linear_of_odd_widths() {
+    let gpus = Gpus::one();
+    for (format, shapes) in [
+        (Format::F16, [(4304, 9, &[1, 16, 17, 70][..]), (36, 300, &[512])]),
+        (Format::BF16, [(72, 65, &[17, 200]), (4, 33, &[5, 40])]),
+        (Format::F32, [(1164, 20, &[100]), (20, 72, &[17, 512])]),
+    ] {
+        for (width, outputs, steps) in shapes {
+            Case::new(format!("linear {format} {outputs}×{width}"), 13, |make| {
+                make.input(width).linear(make.matrix(format, width, outputs))
+            })
+            .steps(steps)
+            .context(1024)
+            .within(1e-5 * (width as f32).sqrt())
+            .check(&gpus);
+        }
+    }
+    Case::new("gate and up of an odd width", 13, |make| {
+        let x = make.input(100).rms_norm(make.vector(100), 1e-6);
+        let hidden = x.linear(make.matrix(Format::F16, 100, 44));
+        hidden.gelu_mul(x.linear(make.matrix(Format::F16, 100, 44))).linear(make.matrix(Format::BF16, 44, 12))
+    })
+    .within(1e-4)
+    .check(&gpus);
+}
+
 /// A factor for a whole matrix, stored beside it.
 #[test]
 fn scaled_matrices() {

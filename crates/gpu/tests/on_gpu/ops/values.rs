@@ -60,6 +60,22 @@ fn elementwise() {
         check(&gpus, &format!("scale {width}"), |make| make.input(width).scale(-0.3));
         check(&gpus, &format!("scale_by {width}"), |make| make.input(width).scale_by(make.vector(1)));
         check(&gpus, &format!("soft_cap {width}"), |make| make.input(width).scale(40.0).soft_cap(30.0));
+        check(&gpus, &format!("clamp {width}"), |make| make.input(width).clamp(-0.3, 0.6));
+    }
+}
+
+/// So many that each thread computes several of them.
+#[test]
+fn many_elements() {
+    let gpus = Gpus::one();
+    for width in [2304, 2050] {
+        Case::new(format!("elementwise {width}"), 22, |make| {
+            let x = make.input(width);
+            (x.clamp(-0.3, 0.6) + x.scale_by(make.vector(1))).scale(0.7)
+        })
+        .steps(&[512])
+        .context(512)
+        .check(&gpus);
     }
 }
 
