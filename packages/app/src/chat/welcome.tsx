@@ -133,7 +133,7 @@ function Examples({ ask }: { ask: Ask }) {
     try {
       const response = await fetch(url);
       const file = new File([await response.blob()], name);
-      // Asked to think, the demo model miscounts more often.
+      // Asked to think, the demo model often miscounts this image at the default temperature.
       ask({ text: question, attachments: [await keepFile(parts, file, senses.longest)], think: false });
     } catch (error) {
       notifyError(error);
