@@ -408,7 +408,7 @@ fn short_sound() -> Vec<u8> {
 #[test]
 fn the_guide_is_true() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let guide = fs::read_to_string(root.join("docs/guide/media-cli.md")).unwrap();
+    let guide = fs::read_to_string(root.join("docs/guide/media.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut examples = 0;
     let blocks = guide.split("```console\n$ ").skip(1).map(|block| block.split("```").next().unwrap());

@@ -12,6 +12,7 @@ use rullama_engine::{
 use rullama_gguf::{MemorySource, Model};
 use rullama_media::{Budget, Pixels, Samples, decode_image, decode_sound};
 use rullama_tokenizer::SpecialOutput;
+use safetensors::SafeTensors;
 use serde::Deserialize;
 
 /// Longer than every prompt with its reply.
@@ -89,11 +90,27 @@ impl Question {
     }
 }
 
-/// The tokens of the prompt are those of transformers, and so are the tokens of the greedy reply.
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().unwrap())).collect()
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+/// The rows of a file and the tokens of the prompt are those of transformers, and so are the tokens of the greedy reply.
 fn check(engine: &Engine, questions: &[Question]) {
+    let golden = read("testdata/demo/demo.media.safetensors");
+    let golden = SafeTensors::deserialize(&golden).unwrap();
     for question in questions {
         let attachment = question.attachment(engine);
         assert_eq!(attachment.rows().len(), question.rows, "{}", question.file);
+        let name = question.file.split('.').next().unwrap();
+        let expected = golden.tensor(&format!("{name}.rows")).unwrap();
+        let cosine = cosine(&attachment.rows().values, &floats(expected.data()));
+        assert!(cosine > 0.999, "{}: a cosine of {cosine}", question.file);
         let media = Media::from([(question.file.clone(), attachment)]);
         let options = ChatOptions { generate: greedy(), think: false, media, ..ChatOptions::default() };
         let messages = [question.message()];

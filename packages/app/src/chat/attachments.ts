@@ -22,6 +22,8 @@ export interface Attachment {
 export interface Unsent {
   text: string;
   attachments: readonly Attachment[];
+  /** The model answers without thinking, whatever the settings say. */
+  think?: false;
 }
 
 /** The most bytes of one file. */

@@ -10,7 +10,7 @@ import { Button } from "../ui/button";
 import { focusComposer, isTouch } from "../ui/navigation";
 import { announce, notify, type Notice } from "../ui/notices";
 import { useParts } from "../ui/parts";
-import type { Attachment, Unsent } from "./attachments";
+import type { Unsent } from "./attachments";
 import { Composer } from "./composer";
 import { LiveRate } from "./live-rate";
 import { MessageList } from "./message-list";
@@ -30,9 +30,9 @@ export function ChatView() {
   const { scroller, content, follow, away, scrolled } = useFollowing(empty);
   const send = useSend(follow);
   useVoice();
-  const ask = (text: string, attachments: readonly Attachment[] = []) => {
+  const ask = (unsent: Unsent) => {
     // The pressed button disappears, so the focus moves to the field.
-    if (send({ text, attachments }) && !isTouch()) {
+    if (send(unsent) && !isTouch()) {
       focusComposer();
     }
   };
@@ -101,21 +101,21 @@ function useSend(follow: () => void): (unsent: Unsent) => boolean {
       waiting.current?.remove();
     }
   });
-  return ({ text, attachments }) => {
+  return (unsent) => {
     const { state, atHand, checking } = host;
     waiting.current?.remove();
     if (state.kind !== "ready" && state.kind !== "busy" && !checking && !atHand) {
       waiting.current = notify("Choose a model first. Your message stays here.", { label: "Models", run: () => go.models() });
       return false;
     }
-    const reason = reasonAgainstAny(attachments, sensesOf(host));
+    const reason = reasonAgainstAny(unsent.attachments, sensesOf(host));
     if (reason !== undefined) {
       waiting.current = notify(`${reason} Your message stays here: remove what is attached, or choose another model.`, { label: "Models", run: () => go.models() });
       return false;
     }
     const queued = chat.writing !== undefined;
     announce(queued ? "Queued" : state.kind === "ready" ? WRITING : `Loading ${awaitedLabel(host)}`);
-    void chat.send(text, attachments);
+    void chat.send(unsent);
     if (!queued) {
       go.shown(chat.conversation.id);
     }

@@ -124,12 +124,12 @@ export class ChatController {
   }
 
   /** Sends a message; queues it while a reply is being written. */
-  async send(text: string, attachments: readonly Attachment[] = []): Promise<void> {
+  async send(unsent: Unsent): Promise<void> {
     const conversation = this.#current.peek();
     if (this.#writing.peek()) {
-      this.queue.add(conversation, text, attachments);
+      this.queue.add(conversation, unsent);
     } else {
-      await this.#sendTo(conversation, { text, attachments });
+      await this.#sendTo(conversation, unsent);
     }
   }
 
@@ -209,7 +209,7 @@ export class ChatController {
       const engine = await this.#host.ready();
       // With text, the error came while the answer was being continued, so its text has to fit as well.
       const begun = isBegun(message);
-      const measure = begun ? this.#measureContinued(engine, message) : this.#measure(engine);
+      const measure = begun ? this.#measureContinued(engine, conversation, message) : this.#measure(engine);
       const plan = await planTrim(conversation, question, engine.info.context, measure);
       if (!plan) {
         throw begun
@@ -307,10 +307,13 @@ export class ChatController {
     await this.#ask(conversation, unsent, path(conversation).at(-1)?.id ?? null);
   }
 
-  async #ask(conversation: Conversation, { text, attachments }: Unsent, parent: string | null): Promise<void> {
+  async #ask(conversation: Conversation, { text, attachments, think }: Unsent, parent: string | null): Promise<void> {
     const message: ChatMessage = { id: newId(), parent, role: "user", content: text, createdAt: Date.now(), state: "complete" };
     if (attachments.length > 0) {
       message.attachments = [...attachments];
+    }
+    if (think === false) {
+      message.think = false;
     }
     add(conversation, message);
     this.#library.wrote(message.id);
@@ -436,14 +439,15 @@ export class ChatController {
   async #start(engine: Engine, writing: Writing, signal: AbortSignal): Promise<{ reply: Reply; thoughtEnd?: number | undefined }> {
     const { conversation, message } = writing;
     const prompt = promptOf(conversation, message.parent ?? undefined, message.trimmed);
-    const { think, ...options } = replyOptions(this.#preferences.settings, engine, signal);
+    const options = replyOptions(this.#preferences.settings, engine, signal);
+    const think = this.#thinks(conversation, message);
     if (mediaOf(prompt).length > 0) {
       return { reply: await this.#startWithMedia(engine, writing, prompt, { ...options, think }) };
     }
     if (!isBegun(message)) {
       return { reply: engine.chat(prompt, { ...options, think }) };
     }
-    const { ids, thoughtEnd } = await this.#continuation(engine, prompt, message);
+    const { ids, thoughtEnd } = await this.#continuation(engine, prompt, message, think);
     return { reply: engine.generate(ids, options), thoughtEnd };
   }
 
@@ -466,8 +470,13 @@ export class ChatController {
     return engine.chat(messages, { ...options, imageBudget: this.#imageBudget(engine), onEncode, ...(content === "" ? {} : { think: false }) });
   }
 
-  #continuation(engine: Engine, prompt: PromptMessage[], message: ChatMessage): Promise<Continuation> {
-    return continuation(engine, textOnly(prompt), message, this.#preferences.settings.think || Boolean(message.thought));
+  #continuation(engine: Engine, prompt: PromptMessage[], message: ChatMessage, think: boolean): Promise<Continuation> {
+    return continuation(engine, textOnly(prompt), message, think || Boolean(message.thought));
+  }
+
+  /** Whether the model thinks before it writes this answer. */
+  #thinks(conversation: Conversation, { parent }: ChatMessage): boolean {
+    return (parent === null ? undefined : find(conversation, parent)?.think) ?? this.#preferences.settings.think;
   }
 
   #measure(engine: Engine): Measure {
@@ -479,9 +488,10 @@ export class ChatController {
   }
 
   /** Counts the tokens of a prompt together with the part of the answer that exists. */
-  #measureContinued(engine: Engine, message: ChatMessage): Measure {
+  #measureContinued(engine: Engine, conversation: Conversation, message: ChatMessage): Measure {
     const budget = this.#imageBudget(engine);
-    return async (prompt) => (await this.#continuation(engine, prompt, message)).ids.length + mediaTokens(prompt, budget);
+    const think = this.#thinks(conversation, message);
+    return async (prompt) => (await this.#continuation(engine, prompt, message, think)).ids.length + mediaTokens(prompt, budget);
   }
 
   /** Writes the summary of the messages that are left out, if one is wanted. */
@@ -526,15 +536,14 @@ function isBegun({ content, thought }: ChatMessage): boolean {
   return content !== "" || Boolean(thought);
 }
 
-function replyOptions(settings: Readonly<Settings>, engine: Engine, signal: AbortSignal): ChatOptions & { think: boolean } {
-  const { temperature, topK, topP, minP, repeatPenalty, seed, maxTokens, think } = settings;
+function replyOptions(settings: Readonly<Settings>, engine: Engine, signal: AbortSignal): ChatOptions {
+  const { temperature, topK, topP, minP, repeatPenalty, seed, maxTokens } = settings;
   return {
     temperature,
     topK,
     topP,
     minP,
     repeatPenalty,
-    think,
     signal,
     ...(seed === null ? {} : { seed }),
     ...(maxTokens === null ? {} : { maxTokens: Math.min(maxTokens, engine.info.context) }),

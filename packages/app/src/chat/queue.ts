@@ -26,8 +26,8 @@ export class MessageQueue {
     return this.#messages.value.length;
   }
 
-  add(conversation: Conversation, text: string, attachments: readonly Attachment[] = []): void {
-    this.#set([...this.#messages.peek(), { id: newId(), conversation, text, attachments }]);
+  add(conversation: Conversation, unsent: Unsent): void {
+    this.#set([...this.#messages.peek(), { ...unsent, id: newId(), conversation }]);
   }
 
   /** Removes a message; gives it if it was still queued. */

@@ -140,6 +140,9 @@ function readMessage(value: unknown, what: string): ChatMessage {
   if (fields.attachments !== undefined && role === "user") {
     message.attachments = readAttachments(fields.attachments, what);
   }
+  if (fields.think === false && role === "user") {
+    message.think = false;
+  }
   if (fields.speed !== undefined) {
     message.speed = readSpeed(fields.speed, what);
   }

@@ -13,6 +13,8 @@ export interface ChatMessage {
   content: string;
   /** Of a question: its images and sounds, which the model gets before the text. */
   attachments?: readonly Attachment[];
+  /** Of a question: it is answered without thinking, whatever the settings say. */
+  think?: false;
   thought?: string;
   createdAt: number;
   state: MessageState;

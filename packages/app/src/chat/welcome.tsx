@@ -12,7 +12,7 @@ import { ErrorBox } from "../ui/error-box";
 import { Icon } from "../ui/icons";
 import { notifyError } from "../ui/notices";
 import { useParts } from "../ui/parts";
-import type { Attachment } from "./attachments";
+import type { Unsent } from "./attachments";
 
 interface WelcomeProps {
   /** Whether the chat has no messages yet. */
@@ -21,7 +21,7 @@ interface WelcomeProps {
 }
 
 /** Asks a question. Loads the model first, if necessary. */
-export type Ask = (text: string, attachments?: readonly Attachment[]) => void;
+export type Ask = (unsent: Unsent) => void;
 
 export function Welcome(props: WelcomeProps) {
   return (
@@ -133,7 +133,8 @@ function Examples({ ask }: { ask: Ask }) {
     try {
       const response = await fetch(url);
       const file = new File([await response.blob()], name);
-      ask(question, [await keepFile(parts, file, senses.longest)]);
+      // Asked to think, the demo model often miscounts this image at the default temperature.
+      ask({ text: question, attachments: [await keepFile(parts, file, senses.longest)], think: false });
     } catch (error) {
       notifyError(error);
     }
@@ -157,7 +158,7 @@ function Questions({ ask }: { ask: Ask }) {
     <ul class="questions" aria-label="Suggested questions">
       {DEMO_QUESTIONS.map((question) => (
         <li key={question}>
-          <Button class="question" onClick={() => ask(question)}>
+          <Button class="question" onClick={() => ask({ text: question, attachments: [] })}>
             {question}
           </Button>
         </li>

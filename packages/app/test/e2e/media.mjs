@@ -200,7 +200,8 @@ export async function attaching(checks, browser, origin) {
 export async function sending(checks, app) {
   const { page } = app;
 
-  await checks.check("the first page asks about an image by one press, and the demo model answers rightly", async () => {
+  await checks.check("the first page asks about an image by one press, and the demo model answers rightly, without thinking", async () => {
+    await page.click('.composer-below [data-setting="think"][aria-pressed="false"]');
     await page.click(".sidebar >> text=New chat");
     await page.click(".example >> text=How many things");
     await page.waitForSelector(".message.assistant");
@@ -208,6 +209,8 @@ export async function sending(checks, app) {
     const [question, answer] = await app.messages();
     equal([question.text, answer.state], ["How many things are shown here?", "complete"], "messages");
     assert(/four/i.test(answer.text), answer.text);
+    assert(!(await page.locator(".thought").isVisible()), "it thought");
+    await page.click('.composer-below [data-setting="think"][aria-pressed="true"]');
     await isShown(page, ".message .thumbnail img");
   });
 

@@ -22,7 +22,7 @@ async function makeMediaChat() {
   const made = await makeChat();
   const keep = async (attachment: Attachment, text: string) => ({ ...attachment, id: (await made.library.attachments.add(new Blob([text]))).id });
   const send = async (text: string, ...attachments: Attachment[]) => {
-    void made.chat.send(text, attachments);
+    void made.chat.send({ text, attachments });
     await settle();
   };
   return { ...made, send, cat: await keep(CAT, "cat"), note: await keep(NOTE, "note") };
@@ -97,6 +97,22 @@ describe("a message with attachments", () => {
     await send("And now?");
     // Also in later turns.
     expect((await asText(replies[1]?.request)).map((message) => message.length)).toEqual([4, 2, 2]);
+  });
+
+  test("is answered without thinking if it says so, also when it is answered again and when it waited in the queue", async () => {
+    const { chat, replies, send, cat } = await makeMediaChat();
+    await send("Hello");
+    void chat.send({ text: "What?", attachments: [cat], think: false });
+    replies[0]?.end();
+    await settle();
+    replies[1]?.end();
+    await settle();
+    void chat.regenerate(path(chat.conversation).at(-1)?.id ?? "");
+    await settle();
+    replies[2]?.end();
+    await settle();
+    await send("And this?", cat);
+    expect(replies.map(({ options }) => options.think)).toEqual([true, false, false, true]);
   });
 
   test("needs no text; the chat is called by the file then", async () => {

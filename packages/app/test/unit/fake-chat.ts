@@ -100,7 +100,7 @@ export async function makeChat() {
   const library = await Library.open();
   const chat = new ChatController(library, host, preferences, new Drafts());
   const send = async (text: string) => {
-    void chat.send(text);
+    void chat.send({ text, attachments: [] });
     await settle();
   };
   const shown = () => path(chat.conversation).map(({ content, state }) => [content, state]);

@@ -79,6 +79,7 @@ describe("search", () => {
 describe("export and import", () => {
   test("a round trip keeps everything", () => {
     const conversation = example();
+    Object.assign(conversation.messages[0] as ChatMessage, { think: false });
     Object.assign(conversation.messages[1] as ChatMessage, {
       thought: "Hm.",
       model: "m",
