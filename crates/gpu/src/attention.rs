@@ -12,7 +12,7 @@ use crate::{
     rows::MOST_STEP_ROWS,
     tuning::{
         GLOBAL_SPLITS, HEAD_THREADS, KEY_THREADS, KEY_THREADS_WITHOUT_SUBGROUPS, MERGE_SLICES,
-        SLIDING_SPLITS, attend_matrix_teams,
+        SLIDING_SPLITS, ATTEND_MATRIX_TEAMS,
     },
 };
 
@@ -173,10 +173,8 @@ pub(crate) fn attend_tile_over(layout: CacheFormat, head_width: u32) -> KernelSp
         .constant("HEAD_VECTORS", layout.head_vectors(head_width))
 }
 
-/// Rows of a workgroup of [`attend_matrix`].
-pub fn matrix_rows(head_width: u32) -> u32 {
-    MatrixTiles::SUBGROUP * attend_matrix_teams(head_width)
-}
+/// Rows of a workgroup of [`attend_matrix`]: one for each thread.
+pub const MATRIX_ATTENTION_ROWS: u32 = MatrixTiles::SUBGROUP * ATTEND_MATRIX_TEAMS;
 
 /// Keys of a tile of [`attend_matrix`]: `KEYS` in its text.
 const MATRIX_KEYS: u32 = 32;
@@ -185,9 +183,9 @@ const MATRIX_KEYS: u32 = 32;
 const MOST_MATRIX_HEAD: u32 = 80;
 
 /// The kernel by which rows attend to each other, all of them, on matrix units; none for heads that do not fit. Its grid is a
-/// workgroup for each [`matrix_rows`], and the heads.
+/// workgroup for each [`MATRIX_ATTENTION_ROWS`] rows, and the heads.
 pub fn attend_matrix(head_width: u32, workgroup_memory: u32) -> Option<KernelSpec> {
-    let (keys, rows) = (MATRIX_KEYS, matrix_rows(head_width));
+    let (keys, rows) = (MATRIX_KEYS, MATRIX_ATTENTION_ROWS);
     let quads = head_width.div_ceil(SIDE) * 4 + 2;
     let halves = (2 * keys * quads + rows * (keys / 4 + 2)).max(rows * quads);
     let floats = rows * (keys + 4) + 4;
@@ -195,7 +193,7 @@ pub fn attend_matrix(head_width: u32, workgroup_memory: u32) -> Option<KernelSpe
     (fits && 8 * halves + 4 * floats <= workgroup_memory).then(|| {
         KernelSpec::new(Kernel::AttendMatrix)
             .constant("SUBGROUP", MatrixTiles::SUBGROUP)
-            .constant("TEAMS", attend_matrix_teams(head_width))
+            .constant("TEAMS", ATTEND_MATRIX_TEAMS)
             .constant("HEAD_WIDTH", head_width)
     })
 }

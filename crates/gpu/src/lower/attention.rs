@@ -228,7 +228,7 @@ impl Lowering<'_> {
         };
         if let Some(spec) = self.matrix_attention(capacity, shape) {
             let params = AttendMatrixParams { heads, kv_heads };
-            let tiles = Count::Pairs { rows, times: 1, block: attention::matrix_rows(shape.head_width) };
+            let tiles = Count::Pairs { rows, times: 1, block: attention::MATRIX_ATTENTION_ROWS };
             let workgroups = [tiles, Count::Fixed(heads), Count::Fixed(1)];
             let (label, uniforms) = (self.name(out), vec![params.into()]);
             self.push(Dispatch { label, spec, uniforms, buffers, workgroups, weight_bytes: 0 });
