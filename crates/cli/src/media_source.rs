@@ -68,7 +68,8 @@ fn without_blanks(text: &[u8]) -> Vec<u8> {
 
 /// The path that a `file:` URL names on this machine.
 fn file_url(text: &str) -> Option<PathBuf> {
-    let rest = text.get("file://".len()..).filter(|_| text.is_char_boundary(7) && text[4..7] == *"://")?;
+    let scheme = text.get(.."file://".len()).filter(|scheme| scheme.eq_ignore_ascii_case("file://"))?;
+    let rest = &text[scheme.len()..];
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     let path = percent_decode(path.as_bytes()).decode_utf8().ok().filter(|path| path.starts_with('/'))?;
     // On Windows, file:///C:/cat.png is C:/cat.png.
@@ -260,6 +261,19 @@ mod tests {
         for none in ["/help", "don't open missing.png", &at("notes.txt"), "  two  blanks ", "'", "\\"] {
             assert_eq!(found(none), (none.to_owned(), Vec::new()));
         }
+        // Letters of several bytes, at every offset.
+        for letter in ["é", "く", "🐈"] {
+            for before in 0..=9 {
+                let text = format!("{}{letter} {letter}", &"file://ab"[..before]);
+                assert_eq!(found(&text), (text.clone(), Vec::new()));
+                assert_eq!(given(&text), Path::new(&text));
+                let asked = format!("{text}? {word}");
+                assert_eq!(found(&asked), (format!("{text}?"), vec![word.clone()]));
+            }
+        }
+        // Another scheme is no path.
+        let other = format!("http{}", &url[4..]);
+        assert_eq!(found(&other), (other.clone(), Vec::new()));
         assert_eq!(given(&escaped), given(&format!("'{}'", at("a cat.png"))));
         assert_eq!(given(&at("a cat.png")), Path::new(&at("a cat.png")));
     }
