@@ -229,6 +229,57 @@ fn a_chat_attaches_files() {
     assert!(read < 64, "{last}");
 }
 
+/// Of several files, those that can't be read are named, and the chat says which are attached.
+#[test]
+fn some_of_several_files_are_attached() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.png");
+    fs::write(&broken, "no image").unwrap();
+    let (good, broken) = (format!("{DATA}/demo/demo-image-1.png"), broken.to_str().unwrap());
+    let arguments = [&["run", "demo", "--budget", "70"], &SETTINGS[..]].concat();
+    let chat = |script: String| common::success(&mut rullama(&arguments), script);
+    let attached = format!("Attached `{good}` to your next message: 384×384 pixels, 64 tokens.\n");
+    let error = format!("error: `{broken}` can't be used: ");
+    for order in [format!("'{good}' '{broken}'"), format!("'{broken}' '{good}'")] {
+        let said = chat(format!("{order}\n/bye\n"));
+        let (first, last) = said.split_at(said.len() - attached.len());
+        assert!(first.starts_with(&error) && last == attached, "{order}: {said}");
+        // With a text they are one message: it is not sent, and nothing of it is kept.
+        let said = chat(format!("Compare {order}\n/set verbose on\nWhat is 7 + 5?\n/bye\n"));
+        assert!(said.starts_with(&error) && !said.contains("Attached "), "{order}: {said}");
+        assert!(said.contains("The message was not sent, and nothing was attached"), "{order}: {said}");
+        let read = said.split("7 + 5 = 12.\nprompt: ").nth(1).unwrap().split(' ').next().unwrap();
+        assert!(read.parse::<usize>().unwrap() < 64, "{order}: {said}");
+    }
+}
+
+/// Without its image, the question would be another one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_question_whose_image_is_not_encoded_is_not_asked() {
+    use std::process::{Command, Stdio};
+    let arguments =
+        ["run", "demo", "How many?", "--image", "demo/demo-image-4.png", "--backend", "reference"];
+    let mut command = rullama(&arguments);
+    let mut asked =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = asked.id().to_string();
+    // Encoding begins by catching Ctrl-C, which is signal 2.
+    let catches = || {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
+        u64::from_str_radix(caught.trim(), 16).unwrap_or(0) >> 1 & 1 == 1
+    };
+    while asked.try_wait().unwrap().is_none() && !catches() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let output = asked.wait_with_output().unwrap();
+    let said = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{said:?}");
+    assert_eq!(said, (String::new(), "error: stopped\n".to_owned()));
+}
+
 /// A model whose towers are another layer of the store, like gemma4:12b.
 fn store(folder: &Path) {
     let blobs = folder.join("blobs");
