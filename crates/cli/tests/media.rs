@@ -442,6 +442,8 @@ fn mistakes_are_told() {
     }
     refuse(&["bench", "demo", "--audio", "0"], 2, "expected a number from 0.02 to 1800");
     refuse(&["bench", TEXT_12B, "--audio", "1", "--backend", "cpu"], 1, "this model reads no audio");
+    refuse(&["bench", "demo", "--image", "48x48", "--parallel", "2"], 2, "none are generated unless you say");
+    refuse(&["bench", "demo", "--generate", "0", "--parallel", "2"], 2, "and --generate is 0");
     refuse(&["bench", "demo", "--image", "48x48", "--profile"], 2, "the text model, which is not measured");
 }
 
