@@ -296,6 +296,8 @@ fn store(folder: &Path) {
     fs::create_dir_all(&names).unwrap();
     let (text, towers) = (blob("model", &data(TEXT_12B)), blob("projector", &data(TOWERS_12B)));
     fs::write(names.join("latest"), manifest(json!([text, towers])).to_string()).unwrap();
+    let micro = blob("model", &data("gguf/micro-e2b-F16.gguf"));
+    fs::write(names.join("other"), manifest(json!([micro, towers])).to_string()).unwrap();
     let broken = blob("projector", b"no towers");
     fs::write(names.join("broken"), manifest(json!([text, broken])).to_string()).unwrap();
 }
@@ -328,13 +330,15 @@ fn towers_of_the_store_are_used() {
         assert_eq!(common::json_of(&mut stored(&[command, TEXT_12B, "--json"]), "")["media"], json!({}));
     }
     // Towers that can't be used are no reason not to answer.
-    let arguments = [&["generate", "tiny:broken", "Hello", "--max-tokens", "1"], &SETTINGS[..]].concat();
-    let output = common::run(&mut stored(&arguments), "");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        output.status.success() && said.contains("warning: the towers of `tiny:broken` can't be used"),
-        "{said}"
-    );
+    for (name, why) in
+        [("tiny:broken", ""), ("tiny:other", "belongs to another model (width 192; this one has 128)")]
+    {
+        let arguments = [&["generate", name, "Hello", "--max-tokens", "1"], &SETTINGS[..]].concat();
+        let output = common::run(&mut stored(&arguments), "");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let warning = format!("warning: the towers of `{name}` can't be used: ");
+        assert!(output.status.success() && said.contains(&warning) && said.contains(why), "{said}");
+    }
 }
 
 #[test]
@@ -413,6 +417,8 @@ fn mistakes_are_told() {
         "has vision and audio towers already",
     );
     encode(&[TEXT_12B, "--image", picture, "--projector", "missing.gguf"], 1, "missing.gguf");
+    let other = format!("`{TOWERS_12B}` belongs to another model (width 192; this one has 128)");
+    encode(&["gguf/micro-e2b-F16.gguf", "--image", picture, "--projector", TOWERS_12B], 1, &other);
     assert!(!Path::new(&out).exists(), "a failed command writes nothing");
 
     let text = [&["generate", TEXT_12B], &SETTINGS[..]].concat();
