@@ -86,11 +86,16 @@ fn encoded_rows_are_those_of_transformers() {
         let cosine = cosine(&found, &expected);
         assert!(cosine > 0.999, "{name} on the CPU: {cosine}");
     }
+    // Options take what messages take.
+    let url = format!("data:image/png;base64,{}", base64(&data("media/tiny-12b-480x336.png")));
+    let towers = ["--projector", TOWERS_12B];
+    let found = encode(&[&[TEXT_12B, "--image", &url, "--budget", "70"], &towers[..]].concat());
+    assert!(cosine(&found, &tensor("media/tiny-12b.safetensors", "image70.soft_rows0")) > 0.999);
+
     // The largest image of the demo model needs no --budget.
     let found = encode(&["demo", "--image", "demo/demo-image-4.png"]);
     assert!(cosine(&found, &tensor(demo, "demo-image-4.rows")) > 0.999);
 
-    let towers = ["--projector", TOWERS_12B];
     for (arguments, name) in [
         (["--image", "media/tiny-12b-480x336.png", "--budget", "70"], "image70.soft_rows0"),
         (["--audio", "media/tiny-12b-rise.wav", "--backend", "cpu"], "audio.soft_rows0"),
@@ -203,8 +208,9 @@ fn questions_about_files_are_answered() {
 #[test]
 fn a_chat_attaches_files() {
     let image = question("demo-image-1.png");
+    let url = format!("data:;base64,{}", base64(&data("demo/demo-image-1.png")));
     let script = format!(
-        "/help\n/image\n/image demo/missing.png\n/image demo/demo-audio-5.wav\n/image demo/demo-image-1.png\n{}\n\
+        "/help\n/image\n/image demo/missing.png\n/image https://example.org/cat.png\n/image {url}\n/clear\n/image demo/demo-audio-5.wav\n/image demo/demo-image-1.png\n{}\n\
          /set verbose on\nWhich colour is it?\n/clear\n'{DATA}/demo/demo-audio-5.wav'\n\
          Write down what you hear in this audio.\n/image demo/demo-image-1.png\n/clear\nWhat is 7 + 5?\n/bye\n",
         image["prompt"].as_str().unwrap()
@@ -215,6 +221,8 @@ fn a_chat_attaches_files() {
         "/image FILE          Attach an image",
         "/image takes the path of a file.\n",
         "error: `demo/missing.png` can't be read: ",
+        "error: `https://example.org/cat.png` is on the web, and rullama downloads no attachments\n",
+        &format!("Attached `{}…` to your next message: 384×384 pixels, 64 tokens.\n", &url[..40]),
         "hint: it is a sound: attach it as audio\n",
         "Attached `demo/demo-image-1.png` to your next message: 384×384 pixels, 64 tokens.\nThere are four.\n",
         "They are blue.\nprompt: 15 new tokens, ",
@@ -398,6 +406,14 @@ fn mistakes_are_told() {
     encode(&["demo", "--image", &at("text.png")], 1, "this is not an image that can be read (expected PNG");
     encode(&["demo", "--image", &at("cut.png")], 1, "cut.png` can't be used: the image can't be decoded: ");
     encode(&["demo", "--audio", picture], 1, "hint: it is an image");
+    let web = "https://example.org/cat.png";
+    encode(&["demo", "--image", web], 1, &format!("`{web}` is on the web, and rullama downloads no"));
+    refuse(&["run", "demo", "What is this?", "--image", web], 1, "is on the web, and rullama downloads no");
+    refuse(&["generate", "demo", "Hello", "--audio", web], 1, "is on the web, and rullama downloads no");
+    for (start, fault) in [("data:,", "can't be used: this is not an image"), ("", "can't be read: ")] {
+        let long = format!("{start}{}", "letter-".repeat(1000));
+        encode(&["demo", "--image", &long], 1, &format!("error: `{}…` {fault}", &long[..40]));
+    }
     encode(&["demo", "--audio", &at("short.wav")], 1, "short.wav` can't be used: the sound is too short");
     encode(&["demo", "--image", picture, "--budget", "100"], 2, "expected 70, 140, 280, 560 or 1120");
     encode(&["demo", "--image", picture, "--budget", "-70"], 2, "expected 70, 140, 280, 560 or 1120");

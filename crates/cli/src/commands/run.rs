@@ -78,7 +78,7 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let given = given.flat_map(|(paths, medium)| paths.iter().map(move |path| (medium, path.clone())));
     let mut files = Vec::new();
     for (medium, path) in given.chain(dropped.unwrap_or_default()) {
-        let decoded = Decoded::read(&path, medium)?;
+        let decoded = Decoded::given(&path, medium)?;
         decoded.check(&opened.model)?;
         files.push(decoded);
     }
@@ -311,8 +311,8 @@ impl Chat {
     }
 
     async fn attach_file(&mut self, medium: Medium, path: &str) -> Result<(), Failure> {
-        let files = vec![(medium, media_source::given(path))];
-        self.with_files(media_source::Typed { text: String::new(), files }).await
+        let read = Decoded::given(media_source::given(path).as_ref(), medium);
+        self.attach_all([read].into_iter()).await?.iter().try_for_each(|line| say(line))
     }
 
     fn clear(&mut self) {

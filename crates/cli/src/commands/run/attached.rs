@@ -31,7 +31,7 @@ impl Chat {
     /// would be another question, so it is not sent.
     pub(super) async fn with_files(&mut self, typed: Typed) -> Result<(), Failure> {
         let before = self.attached.len();
-        let read = typed.files.iter().map(|(medium, path)| Decoded::read(path, *medium));
+        let read = typed.files.iter().map(|(medium, path)| Decoded::given(path, *medium));
         let done = self.attach_all(read).await?;
         if typed.text.is_empty() {
             return done.iter().try_for_each(|line| say(line));
