@@ -98,9 +98,6 @@ impl Failure {
     /// Replaces the hint by one for `bench`, where the context length follows from what is measured unless it is given.
     pub(crate) fn of_measuring(self, context_given: bool, memory_given: bool) -> Self {
         let hint = match (self.code.split_once('.'), context_given) {
-            (Some(("context", "overflow")), true) => {
-                "leave out --context to use as much as needed, or give a larger one"
-            }
             (Some(("context", _)), false) => "use a smaller --depth, --prompt or --generate",
             // If not even the shortest context fits, measuring less would not help.
             (Some(("memory", _)), _) if self.hint.as_deref() == Some(MORE_MEMORY) => return self,
@@ -481,7 +478,6 @@ mod tests {
             failure.of_measuring(context_given, memory_given).hint.unwrap()
         };
         assert!(hint("context.too_large", false, false).contains("--depth"));
-        assert!(hint("context.overflow", true, false).contains("--context"));
         assert!(hint("memory.too_large", false, true).contains("larger --gpu-memory"));
         assert!(!hint("memory.exhausted", false, false).contains("--gpu-memory"));
         for (code, context_given) in [("context.too_large", true), ("memory.too_large", true), ("", false)] {

@@ -15,7 +15,11 @@ use rullama_gguf::Model;
 use rullama_media::{Budget, MAX_CLIP, MediaError, Pixels, SAMPLE_RATE, Samples, decode_image, decode_sound};
 use serde_json::{Map, Value, json};
 
-use crate::{failure::Failure, media_source::Source, output};
+use crate::{
+    failure::Failure,
+    media_source::{Source, shown},
+    output,
+};
 
 /// The largest file that is read.
 const MOST_BYTES: u64 = 1 << 30;
@@ -43,17 +47,28 @@ impl Decoded {
         Self { label: label.into(), content }
     }
 
+    /// Reads what an option or a command of a chat attaches. A file may have any name.
+    pub(crate) fn given(given: &Path, medium: Medium) -> Result<Self, Failure> {
+        match given.to_str().filter(|_| !given.is_file()) {
+            Some(text) => Self::of_text(text, &shown(text), medium),
+            None => Self::read(given, medium),
+        }
+    }
+
     /// Reads a file.
-    pub(crate) fn read(path: &Path, medium: Medium) -> Result<Self, Failure> {
-        let label = format!("`{}`", path.display());
+    fn read(path: &Path, medium: Medium) -> Result<Self, Failure> {
+        let label = match path.is_file() {
+            true => format!("`{}`", path.display()),
+            false => shown(&path.to_string_lossy()),
+        };
         let bytes = read_file(path)
             .map_err(|error| Failure::new(format!("{label} can't be read")).caused_by(error))
             .map_err(|failure| failure.hint("check the path"))?;
         Self::decode(label, medium, &bytes)
     }
 
-    /// Reads what a message attaches; `place` says where it stands.
-    fn of_message(text: &str, place: &str, medium: Medium) -> Result<Self, Failure> {
+    /// Reads a path, a URL or base64; `place` is what errors call the latter two.
+    fn of_text(text: &str, place: &str, medium: Medium) -> Result<Self, Failure> {
         match Source::of(text, place)? {
             Source::File(path) => Self::read(&path, medium),
             Source::Bytes(bytes) => Self::decode(place.to_owned(), medium, &bytes),
@@ -157,7 +172,7 @@ impl Attachments {
             for (list, field, medium) in lists {
                 for (number, text) in list.iter().enumerate() {
                     let place = format!("messages[{index}].{field}[{number}]");
-                    all.add(Decoded::of_message(text, &place, medium)?, message);
+                    all.add(Decoded::of_text(text, &place, medium)?, message);
                 }
             }
         }

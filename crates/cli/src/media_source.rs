@@ -1,4 +1,4 @@
-//! Where an image or a sound comes from: what messages write for it, and paths that are typed or dropped into a terminal.
+//! Where an image or a sound comes from: what messages and options write for it, and paths that are typed or dropped into a terminal.
 
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 const LEAST_BASE64: usize = 48;
 
 /// What an attachment of a message may be.
-const SOURCES: &str = "write a path, a data: URL or base64";
+const SOURCES: &str = "give a path, a data: URL or base64";
 
-/// An image or a sound that a message attaches.
+/// An image or a sound that a message or an option attaches.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Source {
     File(PathBuf),
@@ -42,7 +42,7 @@ impl Source {
             "http" | "https" => Err(wrong("is on the web, and rullama downloads no attachments")),
             "file" => file_url(text).map(Self::File).ok_or_else(|| wrong("is not the URL of a local file")),
             _ if text.is_empty() => Err(wrong("is empty")),
-            _ => Ok(base64(text).map_or_else(|| Self::File(text.into()), Self::Bytes)),
+            _ => Ok(base64(text).map_or_else(|| Self::File(in_home(text)), Self::Bytes)),
         }
     }
 }
@@ -68,7 +68,8 @@ fn without_blanks(text: &[u8]) -> Vec<u8> {
 
 /// The path that a `file:` URL names on this machine.
 fn file_url(text: &str) -> Option<PathBuf> {
-    let rest = text.get("file://".len()..).filter(|_| text.is_char_boundary(7) && text[4..7] == *"://")?;
+    let scheme = text.get(.."file://".len()).filter(|scheme| scheme.eq_ignore_ascii_case("file://"))?;
+    let rest = &text[scheme.len()..];
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     let path = percent_decode(path.as_bytes()).decode_utf8().ok().filter(|path| path.starts_with('/'))?;
     // On Windows, file:///C:/cat.png is C:/cat.png.
@@ -144,20 +145,29 @@ fn existing(path: &Path) -> Option<Medium> {
 }
 
 /// A path as a shell would read it.
-pub(crate) fn in_home(text: &str) -> PathBuf {
+fn in_home(text: &str) -> PathBuf {
     match (text.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(text),
     }
 }
 
-/// The path that a command of a chat is given: in quotes, with backslashes, as a `file:` URL, or as it is.
-pub(crate) fn given(text: &str) -> PathBuf {
+/// What a command of a chat is given: in quotes, with backslashes, or as it is.
+pub(crate) fn given(text: &str) -> String {
     let text = text.trim();
     let word = Word::first(text);
     let is_whole = word.length == text.len() && !Path::new(text).is_file();
-    let meant = if is_whole { &word.meant } else { text };
-    file_url(meant).unwrap_or_else(|| in_home(meant))
+    if is_whole { word.meant } else { text.to_owned() }
+}
+
+/// A text that may be a whole image in base64, as messages show it.
+pub(crate) fn shown(text: &str) -> String {
+    const MOST: usize = 200;
+    const BEGINNING: usize = 40;
+    match text.chars().nth(MOST) {
+        None => format!("`{text}`"),
+        Some(_) => format!("`{}…`", text.chars().take(BEGINNING).collect::<String>()),
+    }
 }
 
 /// A word of a shell's command line.
@@ -205,6 +215,7 @@ mod tests {
         let of = |text: &str| Source::of(text, "messages[0].images[0]");
         let file = |path: &str| Source::File(path.into());
         assert_eq!(of("cat.png").unwrap(), file("cat.png"));
+        assert_eq!(of("~/cat.png").unwrap(), Source::File(std::env::home_dir().unwrap().join("cat.png")));
         assert_eq!(of("file:///tmp/a%20cat.png").unwrap(), file("/tmp/a cat.png"));
         assert_eq!(of("file://localhost/cat.png").unwrap(), file("/cat.png"));
         let bytes: Vec<u8> = (0..100).collect();
@@ -232,6 +243,12 @@ mod tests {
         }
     }
 
+    #[test]
+    fn long_texts_are_shortened() {
+        assert_eq!(shown(&"ä".repeat(200)), format!("`{}`", "ä".repeat(200)));
+        assert_eq!(shown(&"ä".repeat(201)), format!("`{}…`", "ä".repeat(40)));
+    }
+
     #[cfg(unix)]
     #[test]
     fn paths_are_found_in_what_is_typed() {
@@ -254,13 +271,30 @@ mod tests {
         }
         let both = format!("What is in '{cat}', and who speaks in {word}?");
         // A comma behind the quote stays where it is.
-        assert_eq!(found(&both), ("What is in , and who speaks in ?".to_owned(), vec![cat, word.clone()]));
+        assert_eq!(
+            found(&both),
+            ("What is in , and who speaks in ?".to_owned(), vec![cat.clone(), word.clone()])
+        );
         assert_eq!(found(&format!("\"{dog}\" what's this?")).0, "what's this?");
         assert_eq!(typed(&word).files[0].0, Medium::Audio);
         for none in ["/help", "don't open missing.png", &at("notes.txt"), "  two  blanks ", "'", "\\"] {
             assert_eq!(found(none), (none.to_owned(), Vec::new()));
         }
-        assert_eq!(given(&escaped), given(&format!("'{}'", at("a cat.png"))));
-        assert_eq!(given(&at("a cat.png")), Path::new(&at("a cat.png")));
+        // Letters of several bytes, at every offset.
+        for letter in ["é", "く", "🐈"] {
+            for before in 0..=9 {
+                let text = format!("{}{letter} {letter}", &"file://ab"[..before]);
+                assert_eq!(found(&text), (text.clone(), Vec::new()));
+                assert_eq!(given(&text), text);
+                let asked = format!("{text}? {word}");
+                assert_eq!(found(&asked), (format!("{text}?"), vec![word.clone()]));
+            }
+        }
+        // Another scheme is no path.
+        let other = format!("http{}", &url[4..]);
+        assert_eq!(found(&other), (other.clone(), Vec::new()));
+        for one in [&cat, &format!("'{cat}' "), &escaped] {
+            assert_eq!(given(one), cat);
+        }
     }
 }

@@ -273,12 +273,29 @@ impl Opened {
                 let message = format!("`{}` has vision and audio towers already", self.name);
                 return Err(Failure::new(message).hint("leave out --projector"));
             }
-            Some(argument) => Some(open_projector(argument).await?),
+            Some(argument) => Some(self.open_towers(argument).await?),
         };
         if let Some(projector) = projector {
             self.model = self.model.join(projector)?;
         }
         Ok(self)
+    }
+
+    /// Opens a file with towers for this model.
+    async fn open_towers(&self, argument: &OsStr) -> Result<Model, Failure> {
+        let projector = open_projector(argument).await?;
+        // What is wrong with the text model is told when it is loaded.
+        let own = Config::read(&self.model).ok().map(|config| u64::from(config.width));
+        let mut widths =
+            Medium::of(&projector).into_iter().filter_map(|medium| medium.projected_width(&projector));
+        match (own, widths.find(|&width| own.is_some_and(|own| own != width))) {
+            (Some(own), Some(width)) => Err(Failure::new(format!(
+                "`{}` belongs to another model (width {width}; this one has {own})",
+                argument.to_string_lossy()
+            ))
+            .hint("give the projector file that was made for this model")),
+            _ => Ok(projector),
+        }
     }
 
     /// What the model takes besides text, with the towers of its entry in the store.
@@ -291,7 +308,7 @@ impl Opened {
     /// a file that can't be used is only noted.
     async fn stored_projector(&self) -> Option<Model> {
         let blob = self.stored.as_ref()?.projector.as_ref().filter(|_| Medium::of(&self.model).is_empty())?;
-        match open_projector(blob.path.as_os_str()).await {
+        match self.open_towers(blob.path.as_os_str()).await {
             Ok(projector) => Some(projector),
             Err(failure) => {
                 let why = failure.message();

@@ -218,6 +218,9 @@ fn speed_is_measured_on_the_cpu() {
     // What is measured has to fit, and what to change is what was given.
     for (more, hint) in [
         (&["--depth", "40", "--context", "32"][..], "hint: leave out --context"),
+        // The context has to hold what is generated, too.
+        (&["--depth", "0", "--context", "4"], "needs a context of 5 tokens, and --context is 4"),
+        (&["--depth", "0", "--parallel", "2", "--context", "16"], "needs a context of 30 tokens"),
         (&["--depth", "9999999"], "hint: use a smaller --depth"),
         (&["--depth", "0", "--context", "9999999"], "hint: use --context "),
     ] {
@@ -225,6 +228,20 @@ fn speed_is_measured_on_the_cpu() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(1) && said.contains(hint), "{more:?}: {said}");
     }
+}
+
+#[test]
+fn conversations_are_measured_together_on_the_cpu() {
+    let micro = model("micro-e2b-Q8_0");
+    let small = ["bench", &micro, "--backend", "cpu", "--prompt", "0", "--generate", "4", "--repeat", "1"];
+    let arguments = [&small[..], &["--depth", "0", "--parallel", "1,2"]].concat();
+    let found = json_of(&[&arguments[..], &["--json"]].concat());
+    let together = found["parallel"].as_array().unwrap();
+    let conversations: Vec<_> = together.iter().map(|one| one["conversations"].as_u64()).collect();
+    assert_eq!(conversations, [Some(1), Some(2)]);
+    assert!(together.iter().all(|one| one["generate_tps"].as_f64().unwrap() > 0.0), "{found}");
+    let said = String::from_utf8(rullama(&arguments, &[]).stdout).unwrap();
+    assert!(said.contains("CONVERSATIONS  GENERATE") && said.contains("1.00 ×"), "{said}");
 }
 
 #[test]

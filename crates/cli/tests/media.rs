@@ -86,11 +86,16 @@ fn encoded_rows_are_those_of_transformers() {
         let cosine = cosine(&found, &expected);
         assert!(cosine > 0.999, "{name} on the CPU: {cosine}");
     }
+    // Options take what messages take.
+    let url = format!("data:image/png;base64,{}", base64(&data("media/tiny-12b-480x336.png")));
+    let towers = ["--projector", TOWERS_12B];
+    let found = encode(&[&[TEXT_12B, "--image", &url, "--budget", "70"], &towers[..]].concat());
+    assert!(cosine(&found, &tensor("media/tiny-12b.safetensors", "image70.soft_rows0")) > 0.999);
+
     // The largest image of the demo model needs no --budget.
     let found = encode(&["demo", "--image", "demo/demo-image-4.png"]);
     assert!(cosine(&found, &tensor(demo, "demo-image-4.rows")) > 0.999);
 
-    let towers = ["--projector", TOWERS_12B];
     for (arguments, name) in [
         (["--image", "media/tiny-12b-480x336.png", "--budget", "70"], "image70.soft_rows0"),
         (["--audio", "media/tiny-12b-rise.wav", "--backend", "cpu"], "audio.soft_rows0"),
@@ -203,8 +208,9 @@ fn questions_about_files_are_answered() {
 #[test]
 fn a_chat_attaches_files() {
     let image = question("demo-image-1.png");
+    let url = format!("data:;base64,{}", base64(&data("demo/demo-image-1.png")));
     let script = format!(
-        "/help\n/image\n/image demo/missing.png\n/image demo/demo-audio-5.wav\n/image demo/demo-image-1.png\n{}\n\
+        "/help\n/image\n/image demo/missing.png\n/image https://example.org/cat.png\n/image {url}\n/clear\n/image demo/demo-audio-5.wav\n/image demo/demo-image-1.png\n{}\n\
          /set verbose on\nWhich colour is it?\n/clear\n'{DATA}/demo/demo-audio-5.wav'\n\
          Write down what you hear in this audio.\n/image demo/demo-image-1.png\n/clear\nWhat is 7 + 5?\n/bye\n",
         image["prompt"].as_str().unwrap()
@@ -215,6 +221,8 @@ fn a_chat_attaches_files() {
         "/image FILE          Attach an image",
         "/image takes the path of a file.\n",
         "error: `demo/missing.png` can't be read: ",
+        "error: `https://example.org/cat.png` is on the web, and rullama downloads no attachments\n",
+        &format!("Attached `{}…` to your next message: 384×384 pixels, 64 tokens.\n", &url[..40]),
         "hint: it is a sound: attach it as audio\n",
         "Attached `demo/demo-image-1.png` to your next message: 384×384 pixels, 64 tokens.\nThere are four.\n",
         "They are blue.\nprompt: 15 new tokens, ",
@@ -227,6 +235,57 @@ fn a_chat_attaches_files() {
     let last = said.split("7 + 5 = 12.\n").nth(1).unwrap();
     let read: usize = last.strip_prefix("prompt: ").unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(read < 64, "{last}");
+}
+
+/// Of several files, those that can't be read are named, and the chat says which are attached.
+#[test]
+fn some_of_several_files_are_attached() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.png");
+    fs::write(&broken, "no image").unwrap();
+    let (good, broken) = (format!("{DATA}/demo/demo-image-1.png"), broken.to_str().unwrap());
+    let arguments = [&["run", "demo", "--budget", "70"], &SETTINGS[..]].concat();
+    let chat = |script: String| common::success(&mut rullama(&arguments), script);
+    let attached = format!("Attached `{good}` to your next message: 384×384 pixels, 64 tokens.\n");
+    let error = format!("error: `{broken}` can't be used: ");
+    for order in [format!("'{good}' '{broken}'"), format!("'{broken}' '{good}'")] {
+        let said = chat(format!("{order}\n/bye\n"));
+        let (first, last) = said.split_at(said.len() - attached.len());
+        assert!(first.starts_with(&error) && last == attached, "{order}: {said}");
+        // With a text they are one message: it is not sent, and nothing of it is kept.
+        let said = chat(format!("Compare {order}\n/set verbose on\nWhat is 7 + 5?\n/bye\n"));
+        assert!(said.starts_with(&error) && !said.contains("Attached "), "{order}: {said}");
+        assert!(said.contains("The message was not sent, and nothing was attached"), "{order}: {said}");
+        let read = said.split("7 + 5 = 12.\nprompt: ").nth(1).unwrap().split(' ').next().unwrap();
+        assert!(read.parse::<usize>().unwrap() < 64, "{order}: {said}");
+    }
+}
+
+/// Without its image, the question would be another one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_question_whose_image_is_not_encoded_is_not_asked() {
+    use std::process::{Command, Stdio};
+    let arguments =
+        ["run", "demo", "How many?", "--image", "demo/demo-image-4.png", "--backend", "reference"];
+    let mut command = rullama(&arguments);
+    let mut asked =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = asked.id().to_string();
+    // Encoding begins by catching Ctrl-C, which is signal 2.
+    let catches = || {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
+        u64::from_str_radix(caught.trim(), 16).unwrap_or(0) >> 1 & 1 == 1
+    };
+    while asked.try_wait().unwrap().is_none() && !catches() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let output = asked.wait_with_output().unwrap();
+    let said = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{said:?}");
+    assert_eq!(said, (String::new(), "error: stopped\n".to_owned()));
 }
 
 /// A model whose towers are another layer of the store, like gemma4:12b.
@@ -245,6 +304,8 @@ fn store(folder: &Path) {
     fs::create_dir_all(&names).unwrap();
     let (text, towers) = (blob("model", &data(TEXT_12B)), blob("projector", &data(TOWERS_12B)));
     fs::write(names.join("latest"), manifest(json!([text, towers])).to_string()).unwrap();
+    let micro = blob("model", &data("gguf/micro-e2b-F16.gguf"));
+    fs::write(names.join("other"), manifest(json!([micro, towers])).to_string()).unwrap();
     let broken = blob("projector", b"no towers");
     fs::write(names.join("broken"), manifest(json!([text, broken])).to_string()).unwrap();
 }
@@ -277,13 +338,15 @@ fn towers_of_the_store_are_used() {
         assert_eq!(common::json_of(&mut stored(&[command, TEXT_12B, "--json"]), "")["media"], json!({}));
     }
     // Towers that can't be used are no reason not to answer.
-    let arguments = [&["generate", "tiny:broken", "Hello", "--max-tokens", "1"], &SETTINGS[..]].concat();
-    let output = common::run(&mut stored(&arguments), "");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        output.status.success() && said.contains("warning: the towers of `tiny:broken` can't be used"),
-        "{said}"
-    );
+    for (name, why) in
+        [("tiny:broken", ""), ("tiny:other", "belongs to another model (width 192; this one has 128)")]
+    {
+        let arguments = [&["generate", name, "Hello", "--max-tokens", "1"], &SETTINGS[..]].concat();
+        let output = common::run(&mut stored(&arguments), "");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let warning = format!("warning: the towers of `{name}` can't be used: ");
+        assert!(output.status.success() && said.contains(&warning) && said.contains(why), "{said}");
+    }
 }
 
 #[test]
@@ -343,6 +406,14 @@ fn mistakes_are_told() {
     encode(&["demo", "--image", &at("text.png")], 1, "this is not an image that can be read (expected PNG");
     encode(&["demo", "--image", &at("cut.png")], 1, "cut.png` can't be used: the image can't be decoded: ");
     encode(&["demo", "--audio", picture], 1, "hint: it is an image");
+    let web = "https://example.org/cat.png";
+    encode(&["demo", "--image", web], 1, &format!("`{web}` is on the web, and rullama downloads no"));
+    refuse(&["run", "demo", "What is this?", "--image", web], 1, "is on the web, and rullama downloads no");
+    refuse(&["generate", "demo", "Hello", "--audio", web], 1, "is on the web, and rullama downloads no");
+    for (start, fault) in [("data:,", "can't be used: this is not an image"), ("", "can't be read: ")] {
+        let long = format!("{start}{}", "letter-".repeat(1000));
+        encode(&["demo", "--image", &long], 1, &format!("error: `{}…` {fault}", &long[..40]));
+    }
     encode(&["demo", "--audio", &at("short.wav")], 1, "short.wav` can't be used: the sound is too short");
     encode(&["demo", "--image", picture, "--budget", "100"], 2, "expected 70, 140, 280, 560 or 1120");
     encode(&["demo", "--image", picture, "--budget", "-70"], 2, "expected 70, 140, 280, 560 or 1120");
@@ -362,6 +433,8 @@ fn mistakes_are_told() {
         "has vision and audio towers already",
     );
     encode(&[TEXT_12B, "--image", picture, "--projector", "missing.gguf"], 1, "missing.gguf");
+    let other = format!("`{TOWERS_12B}` belongs to another model (width 192; this one has 128)");
+    encode(&["gguf/micro-e2b-F16.gguf", "--image", picture, "--projector", TOWERS_12B], 1, &other);
     assert!(!Path::new(&out).exists(), "a failed command writes nothing");
 
     let text = [&["generate", TEXT_12B], &SETTINGS[..]].concat();
@@ -391,6 +464,8 @@ fn mistakes_are_told() {
     }
     refuse(&["bench", "demo", "--audio", "0"], 2, "expected a number from 0.02 to 1800");
     refuse(&["bench", TEXT_12B, "--audio", "1", "--backend", "cpu"], 1, "this model reads no audio");
+    refuse(&["bench", "demo", "--image", "48x48", "--parallel", "2"], 2, "none are generated unless you say");
+    refuse(&["bench", "demo", "--generate", "0", "--parallel", "2"], 2, "and --generate is 0");
     refuse(&["bench", "demo", "--image", "48x48", "--profile"], 2, "the text model, which is not measured");
 }
 

@@ -6,7 +6,7 @@ use rullama_graph::Graph;
 use crate::{
     GemmaError,
     config::within,
-    names::{AUDIO, BOUNDS, PACKED_BOUNDS, PLACES, VISION},
+    names::{AUDIO, AUDIO_PROJECTION, BOUNDS, PACKED_BOUNDS, PLACES, VISION, VISION_PROJECTION},
 };
 
 /// The architecture of a projector file.
@@ -26,6 +26,15 @@ impl Medium {
     pub fn of(model: &Model) -> Vec<Self> {
         let has = |medium: &Self| model.tensors().any(|tensor| medium.has(tensor.name));
         [Self::Vision, Self::Audio].into_iter().filter(has).collect()
+    }
+
+    /// Columns that a file's projection of this medium gives the text model; `None` without a projection.
+    pub fn projected_width(self, model: &Model) -> Option<u64> {
+        let projection = match self {
+            Self::Vision => VISION_PROJECTION,
+            Self::Audio => AUDIO_PROJECTION,
+        };
+        Some(model.tensor(projection)?.shape.rows())
     }
 
     /// Its name.

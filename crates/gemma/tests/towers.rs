@@ -78,6 +78,9 @@ fn configurations_are_read() {
     let model = joined();
     let seen = pollster::block_on(VisionConfig::read(&model)).unwrap().unwrap();
     assert_eq!((seen.text_width, seen.width, seen.positions), (192, 192, 288));
+    for medium in [Medium::Vision, Medium::Audio] {
+        assert_eq!(medium.projected_width(&model), Some(192));
+    }
     assert_eq!((seen.patch_side(), seen.cell_side(), seen.patch_width()), (48, 1, 6912));
     assert!(seen.tower.is_none());
     let heard = pollster::block_on(AudioConfig::read(&model)).unwrap().unwrap();

@@ -199,7 +199,6 @@ pub(crate) const FEW_WIDTH: u32 = 512;
 /// Subgroups of a workgroup of attention on matrix units, which share what is read (one kernel, `lab_tower`, 2520 rows: heads of
 /// 72 take 0.94 ms with four and 2.24 ms with two; heads of 64 take 0.42 ms with four, and 2.56 ms in plain tiles).
 pub(crate) const ATTEND_MATRIX_TEAMS: u32 = 4;
-}
 
 /// Splits of one row's context: the keys of a split, and the most splits. With a sliding window there are at most
 /// [`PROLOGUE_SPLITS`], so that the next product can merge them (one kernel, `lab_attention`: 5 µs per layer in a window of

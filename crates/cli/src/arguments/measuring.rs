@@ -36,7 +36,7 @@ pub(crate) struct BenchArguments {
     )]
     pub(crate) depth: Vec<u32>,
     /// Numbers of conversations to decode together, separated by commas, such as 1,4,8,16; the speed of all of them is
-    /// added up
+    /// added up. The CPU computes them one after another
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=64),
           allow_negative_numbers = true)]
     pub(crate) parallel: Vec<u32>,

@@ -39,11 +39,16 @@ pub(super) async fn run(arguments: &BenchArguments) -> Result<(), Failure> {
 }
 
 async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
+    let subjects = Subject::all(arguments);
     if arguments.generate == 0 && !arguments.parallel.is_empty() {
-        let failure = Failure::new("--parallel measures generated tokens, and --generate is 0");
+        let failure = Failure::new(match subjects.is_empty() {
+            true => "--parallel measures generated tokens, and --generate is 0",
+            false => {
+                "--parallel measures generated tokens, and with --image or --audio none are generated unless you say how many"
+            }
+        });
         return Err(failure.hint("set --generate to a number above 0").usage());
     }
-    let subjects = Subject::all(arguments);
     let has_text = arguments.prompt > 0 || arguments.generate > 0;
     if !has_text && subjects.is_empty() {
         let failure = Failure::new("there is nothing to measure with --prompt 0 and --generate 0");
@@ -163,9 +168,12 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let mut options = LoadOptions::default().context(arguments.context.unwrap_or(needed));
     opened.check(options.context)?;
     // Checked before the tokens are made, because there may be billions.
-    let tokens = deepest as usize + arguments.prompt.max(1) as usize;
-    if let Some(context) = arguments.context.map(|context| context as usize).filter(|&most| tokens >= most) {
-        return Err(EngineError::ContextOverflow { tokens, fits: context - 1, context }.into());
+    if let Some(context) = arguments.context.filter(|&context| context < needed) {
+        let message =
+            format!("this measurement needs a context of {needed} tokens, and --context is {context}");
+        return Err(
+            Failure::new(message).hint("leave out --context to use as much as needed, or give a larger one")
+        );
     }
     let gpu = engine::choose_gpu(arguments.backend).await?;
     let (mut load, mut bandwidth) = (Duration::ZERO, None);
@@ -368,15 +376,23 @@ async fn go_to(session: &mut Session, ids: &[u32]) -> Result<(), Failure> {
     Ok(session.generate(ids, &options, SpecialOutput::Hidden)?.read_prompt().await?)
 }
 
+/// Fewer tokens came than were asked for, so their time says nothing.
+fn ended_early(found: u32, asked: u32) -> Failure {
+    Failure::new(format!("a reply ended after {found} of {asked} tokens, so its speed can't be measured"))
+}
+
 /// Seconds from the question to the last of `tokens` tokens.
 async fn time(session: &mut Session, prompt: &[u32], tokens: u32) -> Result<f64, Failure> {
     let options = greedy(tokens);
     let started = Instant::now();
     let mut generation = session.generate(prompt, &options, SpecialOutput::Hidden)?;
+    let mut found = 0;
     while let Some(token) = generation.next().await {
         token?;
+        found += 1;
     }
-    Ok(started.elapsed().as_secs_f64())
+    let seconds = started.elapsed().as_secs_f64();
+    if found == tokens { Ok(seconds) } else { Err(ended_early(found, tokens)) }
 }
 
 /// Tokens of ordinary text in random order.
@@ -411,5 +427,27 @@ impl RandomTokens {
         let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rullama_gguf::open_path;
+
+    use super::*;
+
+    /// A reply that the context cuts off would seem impossibly fast.
+    #[tokio::test]
+    async fn fewer_tokens_than_asked_for_are_no_measurement() {
+        let micro = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-Q8_0.gguf");
+        let model = open_path(micro).await.unwrap();
+        let engine = Engine::load(model, &LoadOptions::default().context(16)).unwrap();
+        let mut session = engine.session().unwrap();
+        assert!(time(&mut session, &[engine.tokenizer().bos()], 8).await.unwrap() > 0.0);
+        let failure = time(&mut session, &[engine.tokenizer().bos()], 64).await.unwrap_err();
+        assert!(failure.message().starts_with("a reply ended after 1"), "{failure}");
+        assert!(failure.message().contains(" of 64 tokens"), "{failure}");
+        let Err(failure) = Parallel::measure(&engine, 2, 64).await else { panic!("it is measured") };
+        assert!(failure.message().starts_with("a reply ended after "), "{failure}");
     }
 }

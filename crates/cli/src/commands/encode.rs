@@ -13,8 +13,8 @@ pub(super) async fn run(arguments: &EncodeArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?.with_towers(towers.projector.as_deref()).await?;
     let target = whole_file::target(out)?;
     let decoded = match (image, audio) {
-        (Some(path), _) => Decoded::read(path, Medium::Vision)?,
-        (None, Some(path)) => Decoded::read(path, Medium::Audio)?,
+        (Some(path), _) => Decoded::given(path, Medium::Vision)?,
+        (None, Some(path)) => Decoded::given(path, Medium::Audio)?,
         (None, None) => return Err(Failure::new("there is nothing to encode").usage()),
     };
     decoded.check(&opened.model)?;

@@ -156,7 +156,7 @@ impl Input {
         if let Some(message) = request.messages.last_mut() {
             for (paths, medium) in [(&attach.image, Medium::Vision), (&attach.audio, Medium::Audio)] {
                 for path in paths {
-                    attachments.add(Decoded::read(path, medium)?, message);
+                    attachments.add(Decoded::given(path, medium)?, message);
                 }
             }
         }

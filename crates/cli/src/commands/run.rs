@@ -78,7 +78,7 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let given = given.flat_map(|(paths, medium)| paths.iter().map(move |path| (medium, path.clone())));
     let mut files = Vec::new();
     for (medium, path) in given.chain(dropped.unwrap_or_default()) {
-        let decoded = Decoded::read(&path, medium)?;
+        let decoded = Decoded::given(&path, medium)?;
         decoded.check(&opened.model)?;
         files.push(decoded);
     }
@@ -93,8 +93,17 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose)?;
     chat.budget = towers.budget.unwrap_or_default();
     for decoded in files {
-        // One question needs no confirmation: standard output is for the answer.
-        chat.attach(decoded, question.is_none()).await?;
+        match (chat.attach(decoded).await?, &question) {
+            // Without its image it would be another question.
+            (None, Some(_)) => return Err(Failure::new("stopped")),
+            // One question needs no confirmation: standard output is for the answer.
+            (Some(_), Some(_)) => {}
+            (Some(line), None) => say(&line)?,
+            (None, None) => {
+                say("Stopped.")?;
+                break;
+            }
+        }
     }
     if let Some(question) = question {
         return chat.reply(&question).await;
@@ -294,11 +303,16 @@ impl Chat {
             }
             ("show", _) => self.show(),
             ("image" | "audio", "") => say(&format!("/{name} takes the path of a file.")),
-            ("image", path) => self.attach_file(Medium::Vision, &media_source::given(path)).await.map(drop),
-            ("audio", path) => self.attach_file(Medium::Audio, &media_source::given(path)).await.map(drop),
+            ("image", path) => self.attach_file(Medium::Vision, path).await,
+            ("audio", path) => self.attach_file(Medium::Audio, path).await,
             ("set", setting) => self.set(setting),
             _ => say(&format!("There is no command /{name}. /help lists the commands.")),
         }
+    }
+
+    async fn attach_file(&mut self, medium: Medium, path: &str) -> Result<(), Failure> {
+        let read = Decoded::given(media_source::given(path).as_ref(), medium);
+        self.attach_all([read].into_iter()).await?.iter().try_for_each(|line| say(line))
     }
 
     fn clear(&mut self) {

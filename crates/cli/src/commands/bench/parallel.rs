@@ -1,13 +1,14 @@
-//! The speed of several conversations that are decoded together: one step has a row for each, so the weights are read once.
+//! The speed of several conversations that are decoded together: on the GPU, one step has a row for each, so the weights are
+//! read once. The CPU computes their steps one after another.
 
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use rullama_engine::{Engine, EngineError, Generation, Session};
+use rullama_engine::{Engine, Generation, Session};
 use rullama_tokenizer::SpecialOutput;
 use serde_json::{Value, json};
 
-use super::greedy;
+use super::{ended_early, greedy};
 use crate::{failure::Failure, output};
 
 /// Tokens of each conversation before the clock starts: by then all of them are decoded together.
@@ -60,7 +61,7 @@ impl Parallel {
 }
 
 /// Seconds in which each of these conversations gets `generate` tokens, all at the same time.
-async fn run(sessions: &mut [Session], generate: u32) -> Result<f64, EngineError> {
+async fn run(sessions: &mut [Session], generate: u32) -> Result<f64, Failure> {
     let mut generations = Vec::new();
     for session in sessions {
         let prompt = [session.engine().tokenizer().bos()];
@@ -73,11 +74,12 @@ async fn run(sessions: &mut [Session], generate: u32) -> Result<f64, EngineError
     Ok(start.elapsed().as_secs_f64())
 }
 
-async fn take(generations: &mut [Generation<'_>], count: u32) -> Result<(), EngineError> {
+async fn take(generations: &mut [Generation<'_>], count: u32) -> Result<(), Failure> {
     let each = generations.iter_mut().map(|generation| async move {
-        for _ in 0..count {
-            if let Some(token) = generation.next().await {
-                token?;
+        for found in 0..count {
+            match generation.next().await {
+                Some(token) => drop(token?),
+                None => return Err(ended_early(found, count)),
             }
         }
         Ok(())

@@ -1,7 +1,5 @@
 //! Images and sounds of a chat: files that go with the next message, and stay in the conversation.
 
-use std::path::Path;
-
 use rullama_gemma::Medium;
 
 use super::{Chat, complain, say};
@@ -29,48 +27,61 @@ pub(super) fn in_question(text: &str, reads: &[Medium]) -> Result<Typed, Failure
 }
 
 impl Chat {
-    /// Answers a message with paths in it; paths alone are kept for the next message.
+    /// Answers a message with paths in it; paths alone are kept for the next message. Without one of its files the message
+    /// would be another question, so it is not sent.
     pub(super) async fn with_files(&mut self, typed: Typed) -> Result<(), Failure> {
         let before = self.attached.len();
-        for (medium, path) in &typed.files {
-            if !self.attach_file(*medium, path).await? {
-                // Without its image the message would be another question.
-                self.attached.truncate(before);
-                return Ok(());
+        let read = typed.files.iter().map(|(medium, path)| Decoded::given(path, *medium));
+        let done = self.attach_all(read).await?;
+        if typed.text.is_empty() {
+            return done.iter().try_for_each(|line| say(line));
+        }
+        if done.len() < typed.files.len() {
+            self.attached.truncate(before);
+            return say("The message was not sent, and nothing was attached to the next one.");
+        }
+        done.iter().try_for_each(|line| say(line))?;
+        self.message(&typed.text).await
+    }
+
+    /// Attaches files to the next message, and returns a line about each that was attached. Failures are shown and do not
+    /// end the chat; Ctrl-C leaves out the rest.
+    pub(super) async fn attach_all(
+        &mut self,
+        all: impl Iterator<Item = Result<Decoded, Failure>>,
+    ) -> Result<Vec<String>, Failure> {
+        let mut done = Vec::new();
+        for decoded in all {
+            let attached = match decoded {
+                Ok(decoded) => self.attach(decoded).await,
+                Err(failure) => Err(failure),
+            };
+            match attached {
+                Ok(Some(line)) => done.push(line),
+                Ok(None) => {
+                    say("Stopped.")?;
+                    break;
+                }
+                Err(failure) => complain(&failure)?,
             }
         }
-        if typed.text.is_empty() { Ok(()) } else { self.message(&typed.text).await }
+        Ok(done)
     }
 
-    /// Attaches a file to the next message, and says so. A failure is shown and does not end the chat; the result is whether
-    /// the file was attached.
-    pub(super) async fn attach_file(&mut self, medium: Medium, path: &Path) -> Result<bool, Failure> {
-        let attached = match Decoded::read(path, medium) {
-            Ok(decoded) => self.attach(decoded, true).await,
-            Err(failure) => Err(failure),
-        };
-        match attached {
-            Err(failure) if !failure.is_closed_pipe() => complain(&failure).map(|()| false),
-            attached => attached,
-        }
-    }
-
-    /// Encodes something for the next message, until it is done or the user presses Ctrl-C. An image or a sound that the
-    /// engine knows is not encoded again.
-    pub(super) async fn attach(&mut self, decoded: Decoded, confirm: bool) -> Result<bool, Failure> {
+    /// Encodes something for the next message, and returns a line that says so; `None` if the user pressed Ctrl-C. An image or
+    /// a sound that the engine knows is not encoded again.
+    pub(super) async fn attach(&mut self, decoded: Decoded) -> Result<Option<String>, Failure> {
         let engine = self.session.engine().clone();
         let attachment = tokio::select! {
             biased;
-            _ = tokio::signal::ctrl_c() => return say("Nothing was attached.").map(|()| false),
+            _ = tokio::signal::ctrl_c() => return Ok(None),
             encoded = decoded.encode(&engine, self.budget) => encoded?,
         };
-        if confirm {
-            let (label, size, rows) = (&decoded.label, decoded.size(), attachment.rows().len());
-            say(&format!("Attached {label} to your next message: {size}, {rows} tokens."))?;
-        }
+        let (label, size, rows) = (&decoded.label, decoded.size(), attachment.rows().len());
+        let line = format!("Attached {label} to your next message: {size}, {rows} tokens.");
         let name = format!("attachment {}", self.options.media.len());
         self.options.media.insert(name.clone(), attachment);
         self.attached.push((decoded.medium(), name));
-        Ok(true)
+        Ok(Some(line))
     }
 }
