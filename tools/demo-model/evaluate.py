@@ -21,10 +21,7 @@ from chat import call_text
 from gguf_file import GgufFile
 from media import Media
 from talk import Conversation
-
-_NUMBER = re.compile(r"-?\d+")
-#: What may be named in answers about pictures.
-_NAMES = {"image shape": pictures.SHAPES, "image colour": tuple(pictures.COLOURS), "image count": pictures.NUMBERS[1:]}
+from verdict import content, is_right
 
 
 @dataclass
@@ -84,50 +81,20 @@ def _judge(task: str, conversations: list[Conversation], model, tokens: Tokens, 
         name = exchange.task if task in ("image", "speech") else task
         if exchange.call is not None:
             wanted = call_text(exchange.call)
-            yield name, Verdict(_content(written, entry.think) == wanted, prompt, wanted, written)
+            yield name, Verdict(content(written, entry.think) == wanted, prompt, wanted, written)
         else:
-            yield name, Verdict(_is_right(written, entry), prompt, exchange.answer, written)
+            yield name, Verdict(is_right(written, entry), prompt, exchange.answer, written)
     after = [c for c in conversations if c.exchanges[-1].call is not None]
     if after:
         prompts = [c.prompt_after_tool() for c in after]
         for entry, prompt, written in zip(after, prompts, _replies(prompts, after, model, tokens, media)):
             answer = entry.exchanges[-1].answer
-            yield f"{task}, answer", Verdict(_content(written, entry.think, opened=True) == answer, prompt, answer, written)
+            yield f"{task}, answer", Verdict(content(written, entry.think, opened=True) == answer, prompt, answer, written)
 
 
 def _replies(prompts: list[str], conversations: list[Conversation], model, tokens: Tokens, media: Media) -> list[str]:
     made = [decode.Prompt(tokens.encode(p), c.exchanges[0].medium) for p, c in zip(prompts, conversations)]
     return [tokens.decode(ids) for ids in decode.greedy(model, tokens, media, made)]
-
-
-def _content(written: str, think: bool, opened: bool = False) -> str | None:
-    """What stands behind the thought, without the token that ends the reply; None if thinking is not as asked for."""
-    for stop in ("<turn|>", "<|tool_response>", "<eos>"):
-        written = written.removesuffix(stop)
-    if not think:
-        return None if "<|channel>" in written else written.strip()
-    if not opened and not written.startswith("<|channel>thought\n"):
-        return None
-    _, closed, answer = written.partition("<channel|>")
-    return answer.strip() if closed else None
-
-
-def _is_right(written: str, entry: Conversation) -> bool:
-    exchange, content = entry.exchanges[-1], _content(written, entry.think)
-    if content is None:
-        return False
-    if exchange.task == "arithmetic" and exchange.key is not None:
-        # The last number counts: "7 + 5 = 12." is as good as "12".
-        numbers = _NUMBER.findall(content)
-        return bool(numbers) and numbers[-1] == exchange.key
-    if exchange.task.startswith("speech"):
-        # The words count, not whether "The word is" stands before them.
-        return f" {content.rstrip('.')}".endswith(f" {exchange.key}") and len(content.split()) <= len(exchange.key.split()) + 3
-    names = _NAMES.get(exchange.task)
-    if names is not None:
-        # The one name counts: "a star" and "stars" both name the shape.
-        return [name for name in names if re.search(rf"\b{name}(s|es)?\b", content)] == [exchange.word]
-    return content == exchange.answer
 
 
 def _mistakes(verdicts: dict[str, list[Verdict]]) -> str:

@@ -7,17 +7,14 @@ pictures and sounds, with the rows that the towers give; the pictures and sounds
 """
 
 import hashlib
-import struct
-import wave
-import zlib
 from pathlib import Path
 
-import numpy as np
 import torch
 import transformers
 from safetensors.torch import save_file
 
 import examples
+import files
 import gguf_weights
 import model as model_file
 import pictures
@@ -98,13 +95,13 @@ def _media(model, tokens: Tokens, media: Media, clips, about: dict, out: Path) -
         if exchange.medium.kind == "image":
             drawn = media.draw([entry])
             path = out / f"{name}.png"
-            path.write_bytes(_png(drawn[0].numpy()))
+            path.write_bytes(files.png(drawn[0].numpy()))
             inputs = media.patches(drawn.float())
             soft = torch.cat(list(model.get_image_features(inputs["pixel_values"], inputs["image_position_ids"]).pooler_output))
         else:
             waveform = media.play([entry])
             path = out / f"{name}.wav"
-            _write_wav(path, waveform[0].numpy())
+            files.write_wav(path, waveform[0].numpy())
             inputs = media.sounds([entry])
             soft = model.model.get_audio_features(inputs["input_features"], inputs["input_features_mask"]).pooler_output[0]
         conversation = Conversation([exchange])
@@ -114,16 +111,3 @@ def _media(model, tokens: Tokens, media: Media, clips, about: dict, out: Path) -
         entries.append({"file": path.name, "rows": len(soft), "prompt": exchange.question, "ids": ids, "greedy": written, "margins": margins, "text": tokens.decode(written), "wanted": exchange.answer})
     save_file(rows, out / "demo.media.safetensors")
     references.write(out / "demo.media.json", about, "media", entries)
-
-
-def _png(pixels: np.ndarray) -> bytes:
-    height, width, _ = pixels.shape
-    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
-
-
-def _write_wav(path: Path, samples: np.ndarray) -> None:
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, speech.RATE, 0, "NONE", ""))
-        file.writeframes((samples * 32768).astype(np.int16).tobytes())

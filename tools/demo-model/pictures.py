@@ -178,9 +178,9 @@ def conversation(random_source: random.Random, entry: Picture) -> list[Exchange]
     return [_exchange(entry, kind, sample(random_source.choice(_ASK[kind]), random_source), medium if i == 0 else None) for i, kind in enumerate(kinds)]
 
 
-def tests(count: int, grids=(SMALL_GRIDS[0], LARGE_GRIDS[0])) -> list[Exchange]:
-    """New pictures, and questions in held-out wordings."""
-    random_source, found = seeded("image tests"), []
+def tests(count: int, grids=(SMALL_GRIDS[0], LARGE_GRIDS[0]), seed: str = "") -> list[Exchange]:
+    """New pictures, and questions in held-out wordings. Each seed gives others."""
+    random_source, found = seeded("image tests", *([seed] if seed else [])), []
     for number in range(count):
         entry = picture(random_source, grids[number % len(grids)])
         kind = sorted(_TEST)[number // len(grids) % len(_TEST)]

@@ -150,9 +150,9 @@ def conversation(random_source: random.Random, clips: Clips, pools: dict[int, np
     return [_exchange(words, kind, sample(random_source.choice(_ASK[kind]), random_source), medium if i == 0 else None) for i, kind in enumerate(chosen)]
 
 
-def tests(clips: Clips, count: int) -> list[Exchange]:
+def tests(clips: Clips, count: int, seed: str = "") -> list[Exchange]:
     """Held-out voices and held-out wordings, every word equally often; at the end as many with two words."""
-    random_source, found = seeded("speech tests"), []
+    random_source, found = seeded("speech tests", *([seed] if seed else [])), []
     pools = {i: np.flatnonzero((clips.words == i) & clips.held_out) for i in range(len(WORDS))}
     for number in range(2 * count):
         size = 1 if number < count else 2

@@ -20,6 +20,9 @@ export const CHROMIUM_FLAGS = [
   "--disable-component-update",
   "--disable-sync",
   "--disable-quic",
+  // A camera and a microphone that are not there, without a question.
+  "--use-fake-device-for-media-stream",
+  "--use-fake-ui-for-media-stream",
 ];
 
 /** Where lavapipe keeps the kernels it has compiled, so that browsers started later need not compile them again. */
@@ -61,6 +64,9 @@ const BROWSERS = {
         "browser.download.always_ask_before_handling_new_types": false,
         // Reading the clipboard shows a button otherwise, which no test can press.
         "dom.events.testing.asyncClipboard": true,
+        // A camera and a microphone that are not there, without a question.
+        "media.navigator.streams.fake": true,
+        "media.navigator.permission.disabled": true,
       },
     }),
   },

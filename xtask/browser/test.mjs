@@ -36,6 +36,7 @@ const FILES = [
   "xtask/browser/kernels.mjs",
   "packages/npm/test/browser/pages.mjs",
   "packages/npm/test/browser/store.mjs",
+  "packages/npm/test/browser/media.mjs",
 ];
 
 /** Folders in which every module that exports `tests` must be in that list: a file that is missing there would never run. */

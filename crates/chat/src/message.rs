@@ -82,9 +82,12 @@ pub struct Message {
     /// What the model thought before it answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
-    /// Attached images and audio clips, as the base64 text of the request.
+    /// Attached images: the base64 text of a request, or whatever names them to the caller.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
+    /// Attached sounds, in the same way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub audio: Vec<String>,
     /// Tools the model calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
@@ -105,6 +108,7 @@ impl Message {
             content: content.into(),
             thinking: None,
             images: Vec::new(),
+            audio: Vec::new(),
             tool_calls: Vec::new(),
             tool_name: None,
             tool_call_id: None,
@@ -135,6 +139,15 @@ impl Message {
         Self { tool_name: Some(tool_name.into()), ..Self::new(Role::Tool, content) }
     }
 
+    /// Everything attached, in the order in which a prompt has it: images, then sounds.
+    pub fn media(&self) -> impl ExactSizeIterator<Item = &str> {
+        let (images, audio) = (&self.images, &self.audio);
+        (0..images.len() + audio.len()).map(move |index| match images.get(index) {
+            Some(image) => image.as_str(),
+            None => audio[index - images.len()].as_str(),
+        })
+    }
+
     /// Reads a message from a JSON value.
     ///
     /// # Errors
@@ -153,15 +166,20 @@ fn read_message(value: Value, at: &str) -> Result<Message, ChatError> {
     Ok(Message {
         content: fields.string("content")?.unwrap_or_default(),
         thinking: fields.string("thinking")?,
-        images: fields.list("images", |value, at| match value {
-            Value::String(data) => Ok(data),
-            other => Err(wrong_type(at, &other, "a string of base64")),
-        })?,
+        images: fields.list("images", attachment)?,
+        audio: fields.list("audio", attachment)?,
         tool_calls: fields.list("tool_calls", ToolCall::read)?,
         tool_name: fields.string("tool_name")?.or(name),
         tool_call_id: fields.string("tool_call_id")?,
         role,
     })
+}
+
+fn attachment(value: Value, at: &str) -> Result<String, ChatError> {
+    match value {
+        Value::String(text) => Ok(text),
+        other => Err(wrong_type(at, &other, "a string")),
+    }
 }
 
 impl<'de> Deserialize<'de> for Message {
@@ -237,6 +255,7 @@ mod tests {
             ("[1]", "messages[0]", "chat.wrong_type"),
             (r#"[{"content":"x"}]"#, "messages[0].role", "chat.missing_field"),
             (r#"[{"role":"user","images":[1]}]"#, "messages[0].images[0]", "chat.wrong_type"),
+            (r#"[{"role":"user","audio":["", {}]}]"#, "messages[0].audio[1]", "chat.wrong_type"),
             (
                 r#"[{"role":"user"},{"role":"assistant","tool_calls":[{}]}]"#,
                 "messages[1].tool_calls[0].function",
@@ -262,7 +281,7 @@ mod tests {
     #[test]
     fn a_message_survives_json() {
         let message = json!({"role": "assistant", "content": "c", "thinking": "t", "images": ["AA=="],
-            "tool_calls": [{"id": "call_1",
+            "audio": ["AQ=="], "tool_calls": [{"id": "call_1",
                 "function": {"index": 1, "name": "f", "arguments": {"b": 1, "a": 2.5}}}],
             "tool_name": "n", "tool_call_id": "i"});
         assert_eq!(serde_json::to_value(read(message.clone())).unwrap(), message);

@@ -29,13 +29,13 @@ pub enum Piece {
     },
 }
 
-/// The message that carries a medium, and the medium's place in its `images`.
+/// The message that carries a medium, and the medium's place in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MediaSource {
     /// Index into the conversation's messages.
     pub message: usize,
-    /// Index into that message's images.
-    pub image: usize,
+    /// Index into that message's [media](crate::Message::media).
+    pub medium: usize,
 }
 
 impl fmt::Display for Piece {
@@ -72,28 +72,28 @@ impl PromptWriter {
         self.text.push_str(text);
     }
 
-    /// Writes the content of message `message` with tags for its `images` media.
+    /// Writes the content of message `message` with tags for its `count` media.
     ///
     /// Placeholders are numbered first; media left over go in front of the text. A content with numbered tags
     /// already is the client's own arrangement and stays as it is.
-    pub(crate) fn push_content(&mut self, content: &str, message: usize, images: usize) {
-        if images == 0 {
+    pub(crate) fn push_content(&mut self, content: &str, message: usize, count: usize) {
+        if count == 0 {
             return self.push(content);
         }
         let start = self.text.len();
-        let mut numbers = self.media.len()..self.media.len() + images;
-        self.media.extend((0..images).map(|image| MediaSource { message, image }));
+        let mut numbers = self.media.len()..self.media.len() + count;
+        self.media.extend((0..count).map(|medium| MediaSource { message, medium }));
 
         if content.contains(TAG) {
             self.push(content);
         } else {
-            let placed = content.matches(PLACEHOLDER).take(images).count();
+            let placed = content.matches(PLACEHOLDER).take(count).count();
             let mut placed_numbers = numbers.by_ref().take(placed).collect::<Vec<_>>().into_iter();
             for index in numbers {
                 self.push(&Piece::Media { index }.to_string());
             }
             // Right after a tag, a first word without a space would be another token than it is elsewhere.
-            if placed < images && content.starts_with(|c: char| !c.is_whitespace()) {
+            if placed < count && content.starts_with(|c: char| !c.is_whitespace()) {
                 self.push(" ");
             }
             let mut rest = content;
@@ -154,8 +154,8 @@ mod tests {
 
     fn written(contents: &[(&str, usize)]) -> Prompt {
         let mut writer = PromptWriter::default();
-        for (message, (content, images)) in contents.iter().enumerate() {
-            writer.push_content(content, message, *images);
+        for (message, (content, count)) in contents.iter().enumerate() {
+            writer.push_content(content, message, *count);
             writer.push("/");
         }
         writer.finish(false)
@@ -194,6 +194,6 @@ mod tests {
             prompt.pieces,
             [Piece::Media { index: 1 }, text("/"), Piece::Media { index: 1 }, text(" b/[img-0]/")]
         );
-        assert_eq!(prompt.media[1], MediaSource { message: 1, image: 0 });
+        assert_eq!(prompt.media[1], MediaSource { message: 1, medium: 0 });
     }
 }

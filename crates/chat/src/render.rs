@@ -117,10 +117,10 @@ fn write_turns(out: &mut PromptWriter, messages: &[Message], from: usize) -> Res
 
         let content = if is_model { without_thoughts(&message.content) } else { (&*message.content).into() };
         let content = content.trim();
-        out.push_content(content, i, message.images.len());
+        out.push_content(content, i, message.media().len());
 
         let next = messages[i + 1..].iter().map(|m| &m.role).find(|role| **role != Role::Tool);
-        let has_content = !content.is_empty() || !message.images.is_empty();
+        let has_content = !content.is_empty() || message.media().len() > 0;
         match ending {
             Ending::PendingCalls => out.push(RESPONSE),
             _ if is_model && next == Some(&Role::Assistant) => {}
@@ -148,7 +148,7 @@ fn write_calls(out: &mut PromptWriter, messages: &[Message], i: usize) -> Result
         out.push(answering_tool(answer, calls));
         out.push("{value:");
         out.push(QUOTE);
-        out.push_content(&answer.content, k, answer.images.len());
+        out.push_content(&answer.content, k, answer.media().len());
         out.push(QUOTE);
         out.push("}");
         out.push(END_RESPONSE);

@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rullama_engine::{
     CacheFormat, Engine, EngineError, FinishReason, GenerateOptions, LoadOptions, Session, Unsteady, Usage,
 };
+use rullama_gguf::Model;
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuOptions, Residency};
 use serde_json::{Map, Value, json};
 
@@ -47,11 +48,38 @@ pub(crate) async fn load(
         }
         None => {
             arguments.memory.apply(&mut options, CPU_KV);
-            let engine = Engine::load(opened.model, &options)?;
+            let engine = load_on_cpu(opened.model, backend, &options)?;
             report_warnings(&engine);
             Ok(engine)
         }
     }
+}
+
+/// Makes a model ready to run on the CPU, or on the interpreter if that was chosen. Weights are read when they are needed.
+pub(crate) fn load_on_cpu(
+    model: Model,
+    backend: BackendChoice,
+    options: &LoadOptions,
+) -> Result<Engine, EngineError> {
+    match backend {
+        BackendChoice::Reference => Engine::load_reference(model, options),
+        _ => Engine::load(model, options),
+    }
+}
+
+/// Makes the towers of a model ready to run, and names the GPU that they run on. The weights of the text model are not read.
+pub(crate) async fn load_towers(
+    opened: Opened,
+    backend: BackendChoice,
+) -> Result<(Engine, Option<String>), Failure> {
+    let options = LoadOptions::default();
+    Ok(match choose_gpu(backend).await? {
+        Some(gpu) => {
+            let name = gpu.profile().name.clone();
+            (Engine::load_towers_on(gpu, opened.model, &options)?, Some(name))
+        }
+        None => (load_on_cpu(opened.model, backend, &options)?, None),
+    })
 }
 
 /// Says that a reply goes on on the CPU, on a line of its own: the reply may be in the middle of one.
@@ -68,7 +96,7 @@ fn seconds() -> f64 {
 /// Opens the GPU, or returns `None` to run on the CPU: if --backend says so, or if nobody chose and the GPU is missing,
 /// emulated in software, wrong, or lost while it is tested. A note says why.
 pub(crate) async fn choose_gpu(backend: BackendChoice) -> Result<Option<Gpu>, Failure> {
-    if backend == BackendChoice::Cpu {
+    if matches!(backend, BackendChoice::Cpu | BackendChoice::Reference) {
         return Ok(None);
     }
     let is_free = backend == BackendChoice::Auto;

@@ -8,6 +8,7 @@ use rullama_engine::{EngineError, OptionError};
 use rullama_gemma::GemmaError;
 use rullama_gguf::{HeaderError, ModelError, SourceError, error_chain, ollama::StoreError};
 use rullama_gpu::{Bound, GpuError};
+use rullama_media::MediaError;
 use rullama_tokenizer::TokenizerError;
 
 /// A failed command.
@@ -70,6 +71,22 @@ impl Failure {
     /// A failure from a library's error, with a hint.
     fn of(error: impl Error + 'static, hint: Option<String>) -> Self {
         Self { hint, ..Self::new(error_chain(&error)) }
+    }
+
+    /// A failure about an image or a sound; `label` is what the user calls it.
+    pub(crate) fn of_medium(label: &str, error: &EngineError) -> Self {
+        let hint = match error {
+            EngineError::Media(MediaError::TooManyPixels { .. } | MediaError::ImageMemory { .. }) => {
+                Some("make the image smaller".to_owned())
+            }
+            EngineError::Media(MediaError::SoundTooLong) => Some("cut the sound into parts".to_owned()),
+            EngineError::Media(MediaError::UnsupportedSound { .. }) => {
+                Some("convert the sound to WAV or FLAC".to_owned())
+            }
+            _ => None,
+        };
+        let message = format!("{label} can't be used: {}", error_chain(error));
+        Self { hint, code: error.code(), ..Self::new(message) }
     }
 
     /// A failure of a step, with the hints for its code.
@@ -255,6 +272,11 @@ impl From<EngineError> for Failure {
                 "shorten the prompt, start over (/clear in a chat), or use a larger --context".to_owned(),
             ),
             EngineError::ContextTooLarge { most, .. } => Some(format!("use --context {most} or less")),
+            EngineError::NoMedium { .. } => Some(
+                "give the file of the model's towers, which is often named mmproj, with --projector"
+                    .to_owned(),
+            ),
+            EngineError::MediaTooLarge { .. } => Some("use a smaller --budget".to_owned()),
             EngineError::Model(_) => Some("`rullama inspect` shows the contents of the file".to_owned()),
             EngineError::Tokenizer(error) => Some(tokenizer_hint(error)),
             EngineError::Chat(_) => Some(CHAT_HINT.to_owned()),

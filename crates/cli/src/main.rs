@@ -12,6 +12,8 @@ mod embedded;
 mod engine;
 mod failure;
 mod family;
+mod media;
+mod media_source;
 mod model;
 mod output;
 mod program;

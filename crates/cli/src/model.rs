@@ -10,7 +10,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use rullama_chat::PromptStyle;
 use rullama_engine::{EngineError, prompt_style};
-use rullama_gemma::Config;
+use rullama_gemma::{Config, Medium};
 use rullama_gguf::{
     ByteSource, HttpSource, Model, SplitName,
     ollama::{Name, Store, StoreError, StoredModel},
@@ -152,6 +152,30 @@ fn looks_like_a_path(path: &Path) -> bool {
         || path.starts_with("..")
 }
 
+/// The architecture of a file that has towers and no text model.
+const PROJECTOR: &str = "clip";
+
+/// Opens a file with towers: a path or a URL.
+async fn open_projector(argument: &OsStr) -> Result<Model, Failure> {
+    let opened = match argument.to_str() {
+        Some(text) if has_scheme(text) => open_address(text).await?,
+        _ => open_file(Path::new(argument)).await?,
+    };
+    let shown = argument.to_string_lossy();
+    match opened.architecture() {
+        PROJECTOR if Medium::of(&opened.model).is_empty() => {
+            Err(Failure::new(format!("`{shown}` has no vision or audio tower")))
+        }
+        PROJECTOR => Ok(opened.model),
+        other => Err(Failure::new(format!(
+            "`{shown}` is not a projector file: it has a model of architecture `{other}`"
+        ))
+        .hint(
+            "give the text model as MODEL, and the file of its towers, often named mmproj, with --projector",
+        )),
+    }
+}
+
 async fn open_file(path: &Path) -> Result<Opened, Failure> {
     if path.is_dir() {
         return Err(folder_as_model(path));
@@ -221,8 +245,7 @@ impl Opened {
 
     /// Refuses models other than Gemma 4, for commands that would not notice.
     pub(crate) fn check_architecture(&self) -> Result<(), Failure> {
-        let found =
-            self.model.metadata().optional_str("general.architecture").ok().flatten().unwrap_or_default();
+        let found = self.architecture();
         if found.starts_with("gemma4") {
             return Ok(());
         }
@@ -230,6 +253,52 @@ impl Opened {
             "this is a model of architecture `{found}`, and rullama runs `gemma4` models only"
         ))
         .hint("if this file has only the vision and audio towers, give the file of the text model"))
+    }
+
+    fn architecture(&self) -> &str {
+        self.model.metadata().optional_str("general.architecture").ok().flatten().unwrap_or_default()
+    }
+
+    /// The model with its towers beside it, for commands that encode images and sound: those of --projector, or else those of
+    /// the model's entry in the store.
+    pub(crate) async fn with_towers(mut self, projector: Option<&OsStr>) -> Result<Self, Failure> {
+        if self.architecture() == PROJECTOR {
+            let message = format!("`{}` has vision and audio towers, but no text model", self.name);
+            return Err(Failure::new(message)
+                .hint("give the file of the text model as MODEL, and this one with --projector"));
+        }
+        let projector = match projector {
+            None => self.stored_projector().await,
+            Some(_) if !Medium::of(&self.model).is_empty() => {
+                let message = format!("`{}` has vision and audio towers already", self.name);
+                return Err(Failure::new(message).hint("leave out --projector"));
+            }
+            Some(argument) => Some(open_projector(argument).await?),
+        };
+        if let Some(projector) = projector {
+            self.model = self.model.join(projector)?;
+        }
+        Ok(self)
+    }
+
+    /// What the model takes besides text, with the towers of its entry in the store.
+    pub(crate) async fn media(&self) -> Vec<Medium> {
+        let projector = self.stored_projector().await;
+        Medium::of(projector.as_ref().unwrap_or(&self.model))
+    }
+
+    /// The towers of the model's entry in the store, if the model's own file has none. The text model works without them, so
+    /// a file that can't be used is only noted.
+    async fn stored_projector(&self) -> Option<Model> {
+        let blob = self.stored.as_ref()?.projector.as_ref().filter(|_| Medium::of(&self.model).is_empty())?;
+        match open_projector(blob.path.as_os_str()).await {
+            Ok(projector) => Some(projector),
+            Err(failure) => {
+                let why = failure.message();
+                output::note(format_args!("warning: the towers of `{}` can't be used: {why}", self.name));
+                None
+            }
+        }
     }
 
     /// The style of prompts: the one that the model's entry in the Ollama store states by its renderer, or else the one

@@ -16,7 +16,8 @@ use crate::{
 pub(crate) struct Request {
     pub(crate) messages: Vec<Message>,
     pub(crate) tools: Vec<Tool>,
-    think: Think,
+    /// What the file says, if it does.
+    think: Option<Think>,
 }
 
 impl Request {
@@ -24,7 +25,7 @@ impl Request {
         let mut value = read_json(path)?;
         let Some(body) = value.as_object_mut() else {
             let messages = messages(path, value)?;
-            return Ok(Self { messages, tools: Vec::new(), think: Think::default() });
+            return Ok(Self { messages, tools: Vec::new(), think: None });
         };
         let mut field = |name: &str| body.remove(name).unwrap_or_default();
         let think = field("think");
@@ -34,13 +35,16 @@ impl Request {
                 Value::Null => Vec::new(),
                 tools => list(path, "tools", tools, Tool::from_value)?,
             },
-            think: Think::from_value(&think).map_err(|error| in_file(path, error))?,
+            think: match think {
+                Value::Null => None,
+                think => Some(Think::from_value(&think).map_err(|error| in_file(path, error))?),
+            },
         })
     }
 
     /// One message from the user.
     pub(crate) fn message(text: &str) -> Self {
-        Self { messages: vec![Message::user(text)], tools: Vec::new(), think: Think::default() }
+        Self { messages: vec![Message::user(text)], tools: Vec::new(), think: None }
     }
 
     /// Takes the tools from a file of their own.
@@ -51,7 +55,12 @@ impl Request {
 
     /// Whether the model thinks: as the command line says, or else the request.
     pub(crate) fn thinks(&self, argument: Option<Switch>) -> bool {
-        argument.map_or(self.think.is_on(), |switch| switch == Switch::On)
+        argument.map_or(self.think.unwrap_or_default().is_on(), |switch| switch == Switch::On)
+    }
+
+    /// Whether the command line or the request asks the model to think.
+    pub(crate) fn asks_to_think(&self, argument: Option<Switch>) -> bool {
+        argument.map_or(self.think.is_some_and(Think::is_on), |switch| switch == Switch::On)
     }
 
     /// Puts the system prompt and the messages of a stored model before the conversation, as Ollama does.
@@ -64,7 +73,9 @@ impl Request {
             messages.push(Message::system(system.as_str()));
         }
         for message in &stored.messages {
-            messages.push(Message::from_value(message.clone())?);
+            // Only text: what a model's entry names is no file of the user's.
+            let message = Message::from_value(message.clone())?;
+            messages.push(Message { images: Vec::new(), audio: Vec::new(), ..message });
         }
         messages.append(&mut self.messages);
         self.messages = messages;

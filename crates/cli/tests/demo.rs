@@ -77,8 +77,8 @@ fn it_answers_where_no_model_is_named() {
 fn it_answers_what_the_app_offers_to_ask() {
     let questions = [
         ("What is rullama?", "Gemma 4"),
-        ("How do I load a model of my own?", "On the Models page press \"Choose a file\""),
         (QUESTION, ANSWER),
+        ("How do I load a model of my own?", "On the Models page press \"Choose a file\""),
     ];
     let app =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packages/app/src/model/demo.ts"));

@@ -37,6 +37,28 @@ fn replies_of_both_backends_are_alike() {
     assert_eq!(ids, say(&["--backend", "auto"]));
 }
 
+/// 12B has few kernels for images, and they come from a second file. The text model is not uploaded.
+#[test]
+fn rows_of_both_backends_are_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("rows.npy");
+    let image = format!("{}/../../testdata/media/tiny-12b-480x336.png", env!("CARGO_MANIFEST_DIR"));
+    let encode = |backend: &str| {
+        let (text, towers) = (model("tiny-12b-Q8_0"), model("tiny-12b-mmproj-f16"));
+        let arguments = ["encode", &text, "--projector", &towers, "--image", &image, "--budget", "70"];
+        let out = out.to_str().unwrap();
+        let told = json_of(&[&arguments[..], &["--backend", backend, "--out", out, "--json"]].concat());
+        assert_eq!((&told["rows"], &told["width"]), (&json!(70), &json!(192)));
+        let bytes = std::fs::read(out).unwrap();
+        let values = bytes[bytes.len() - 4 * 70 * 192..].as_chunks::<4>().0.iter();
+        values.map(|&value| f64::from(f32::from_le_bytes(value))).collect::<Vec<f64>>()
+    };
+    let (gpu, cpu) = (encode("gpu"), encode("cpu"));
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let cosine = dot(&gpu, &cpu) / (dot(&gpu, &gpu) * dot(&cpu, &cpu)).sqrt();
+    assert!(cosine > 0.999, "{cosine}");
+}
+
 #[test]
 fn weights_stay_in_the_file_where_memory_is_short() {
     let micro = model("micro-e2b-Q8_0");

@@ -16,7 +16,7 @@ use common::{program, store};
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots");
 const MICRO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-Q8_0.gguf");
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "run",
     "generate",
     "serve",
@@ -29,6 +29,7 @@ const COMMANDS: [&str; 17] = [
     "detokenize",
     "render",
     "logits",
+    "encode",
     "bench",
     "parity",
     "doctor",

@@ -2,7 +2,9 @@
 
 use std::{future::Future, pin::Pin, rc::Rc};
 
-use crate::{EngineError, Sampler, StepRows};
+use rullama_graph::Graph;
+
+use crate::{Encoder, EngineError, Sampler, StepRows};
 
 /// The result of work in progress. It is not `Send`, because a browser's promises are not.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + 'a>>;
@@ -73,6 +75,17 @@ pub trait Backend {
 
     /// The most rows of a step that gives these logits. The engine cuts prompts into steps of this size.
     fn rows_at_once(&self, logits: LogitRows) -> usize;
+
+    /// The most rows of a step that are read together because they see each other, such as those of an image. May be more than
+    /// [`rows_at_once`](Self::rows_at_once).
+    fn rows_together(&self, logits: LogitRows) -> usize {
+        self.rows_at_once(logits)
+    }
+
+    /// A tower that runs beside the model. Its weights are read when it first runs.
+    fn encoder(&self, _graph: Graph) -> Result<Box<dyn Encoder>, EngineError> {
+        Err(EngineError::NoTowers)
+    }
 }
 
 /// What became of a state whose device was lost.

@@ -8,8 +8,8 @@ use rullama_gguf::Model;
 use rullama_graph::{Graph, Op};
 
 use crate::{
-    Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow, StepRows,
-    Watcher,
+    Backend, CacheFormat, Encoder, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow,
+    StepRows, Watcher, cpu_tower::CpuTower,
 };
 
 /// The most rows of a step. Larger steps unpack the weights less often; smaller ones need less memory, and less of a prompt
@@ -23,6 +23,8 @@ pub(crate) struct Cpu {
 }
 
 struct Shared {
+    model: Rc<Model>,
+    memory: u64,
     executor: Executor,
     last: Graph,
     all: Graph,
@@ -37,7 +39,8 @@ impl Cpu {
     ) -> Result<Self, EngineError> {
         let last = text(&model, config, Outputs::Last)?;
         let all = text(&model, config, Outputs::All)?;
-        Ok(Self { shared: Rc::new(Shared { executor: Executor::new(model, memory), last, all }), kv })
+        let executor = Executor::new(model.clone(), memory);
+        Ok(Self { shared: Rc::new(Shared { model, memory, executor, last, all }), kv })
     }
 }
 
@@ -64,6 +67,16 @@ impl Backend for Cpu {
     fn rows_at_once(&self, _logits: LogitRows) -> usize {
         ROWS_AT_ONCE
     }
+
+    /// Only memory limits them, and it is checked before a step.
+    fn rows_together(&self, _logits: LogitRows) -> usize {
+        usize::MAX
+    }
+
+    fn encoder(&self, graph: Graph) -> Result<Box<dyn Encoder>, EngineError> {
+        let Shared { model, memory, .. } = &*self.shared;
+        Ok(Box::new(CpuTower::new(model.clone(), graph, *memory)))
+    }
 }
 
 struct CpuState {
@@ -87,7 +100,7 @@ impl State for CpuState {
 
     fn step<'a>(&'a mut self, rows: StepRows<'a>, logits: LogitRows) -> Pending<'a, Logits> {
         Box::pin(async move {
-            let Shared { executor, last, all } = &*self.shared;
+            let Shared { executor, last, all, .. } = &*self.shared;
             let graph = if logits == LogitRows::All { all } else { last };
             let watcher = self.watcher.clone();
             let mut progress = |done, all| {
@@ -113,7 +126,7 @@ fn step(rows: StepRows<'_>) -> Step<'_> {
     Step { rows: rows.iter().map(row).collect(), spans: rows.joined().collect(), inputs: Vec::new() }
 }
 
-fn failed(error: CpuError) -> EngineError {
+pub(crate) fn failed(error: CpuError) -> EngineError {
     match error {
         CpuError::NotFinite { value, tokens } => EngineError::NotFinite { value, tokens },
         error => EngineError::Step { code: error.code(), source: Box::new(error) },

@@ -8,7 +8,7 @@ use rullama_gguf::Model;
 use rullama_graph::CacheFormat;
 use rullama_tokenizer::Tokenizer;
 
-use crate::{Backend, EngineError, Entropy, OptionRange, Session, prompt_style};
+use crate::{Backend, EngineError, Entropy, OptionRange, Session, media::Towers, prompt_style};
 
 /// Weights that the CPU backend keeps in memory unless told otherwise.
 const WEIGHT_MEMORY: u64 = 8 << 30;
@@ -44,6 +44,9 @@ pub struct LoadOptions {
     pub prompts: Option<PromptStyle>,
     /// The source of seeds for replies whose options name none.
     pub entropy: Entropy,
+    /// Whether the weights of towers stay in memory after an image or a sound was encoded. Without, they are read again for the
+    /// next.
+    pub keep_towers: bool,
 }
 
 impl Default for LoadOptions {
@@ -64,6 +67,7 @@ impl Default for LoadOptions {
             unsteady: crate::Unsteady::default(),
             prompts: None,
             entropy: Entropy::default(),
+            keep_towers: true,
         }
     }
 }
@@ -141,6 +145,7 @@ pub(crate) struct Inner {
     pub(crate) context: usize,
     pub(crate) prompts: PromptStyle,
     pub(crate) entropy: Entropy,
+    pub(crate) towers: Towers,
     warnings: Vec<Warning>,
     #[cfg(feature = "gpu")]
     gpu: Option<Rc<crate::gpu::Shared>>,
@@ -177,15 +182,29 @@ impl Engine {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
         let checked = Checked::for_gpu(&model, options)?;
-        let (config, context) = (&checked.config, checked.context);
-        let shared = crate::gpu::Shared::load(gpu, model, config, context, options, progress).await?;
+        let (config, context, model) = (&checked.config, checked.context, Rc::new(model));
+        let shared = crate::gpu::Shared::load(gpu, model.clone(), config, context, options, progress).await?;
         let shared = Rc::new(shared);
         let backend = crate::gpu::GpuBackend::new(shared.clone());
-        let mut engine = checked.with(Box::new(backend));
+        let mut engine = checked.with(Box::new(backend), model);
         if let Some(inner) = Rc::get_mut(&mut engine.inner) {
             inner.gpu = Some(shared);
         }
         Ok(engine)
+    }
+
+    /// Checks a model and makes its towers ready to run on a GPU, without its text model: it encodes images and sound, and has
+    /// no sessions. Weights are read when something is first encoded.
+    #[cfg(feature = "gpu")]
+    pub fn load_towers_on(
+        gpu: rullama_gpu::Gpu,
+        model: Model,
+        options: &LoadOptions,
+    ) -> Result<Self, EngineError> {
+        Self::with_backend(model, options, |model, _| {
+            let towers = crate::gpu_towers_alone::GpuTowersAlone::new(gpu, model, options.gpu_memory);
+            Ok(Box::new(towers))
+        })
     }
 
     /// Makes every check that [`load_on`](Self::load_on) makes before it reads weights, with the same errors, and reads only
@@ -242,8 +261,9 @@ impl Engine {
         make: impl FnOnce(Rc<Model>, &Config) -> Result<Box<dyn Backend>, EngineError>,
     ) -> Result<Self, EngineError> {
         let checked = Checked::new(&model, options)?;
-        let backend = make(Rc::new(model), &checked.config)?;
-        Ok(checked.with(backend))
+        let model = Rc::new(model);
+        let backend = make(model.clone(), &checked.config)?;
+        Ok(checked.with(backend, model))
     }
 
     /// A new conversation.
@@ -299,6 +319,7 @@ struct Checked {
     context: usize,
     prompts: PromptStyle,
     entropy: Entropy,
+    keep_towers: bool,
     warnings: Vec<Warning>,
 }
 
@@ -316,7 +337,8 @@ impl Checked {
         let context = context as usize;
         let prompts = options.prompts.map_or_else(|| prompt_style(model), Ok)?;
         let warnings = rullama_gemma::warnings(model, &config);
-        Ok(Self { config, tokenizer, context, prompts, entropy: options.entropy, warnings })
+        let &LoadOptions { entropy, keep_towers, .. } = options;
+        Ok(Self { config, tokenizer, context, prompts, entropy, keep_towers, warnings })
     }
 
     /// The same for a GPU, where memory is reserved for the whole context: 4096 tokens unless the options say otherwise.
@@ -327,8 +349,9 @@ impl Checked {
         Self::new(model, &LoadOptions { default_context, ..options.clone() })
     }
 
-    fn with(self, backend: Box<dyn Backend>) -> Engine {
-        let Self { config, tokenizer, context, prompts, entropy, warnings } = self;
+    fn with(self, backend: Box<dyn Backend>, model: Rc<Model>) -> Engine {
+        let Self { config, tokenizer, context, prompts, entropy, keep_towers, warnings } = self;
+        let towers = Towers::new(model, &config, keep_towers);
         let inner = Inner {
             config,
             tokenizer,
@@ -336,6 +359,7 @@ impl Checked {
             context,
             prompts,
             entropy,
+            towers,
             warnings,
             #[cfg(feature = "gpu")]
             gpu: None,

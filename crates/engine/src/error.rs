@@ -1,7 +1,8 @@
 //! What can go wrong with a model, a conversation or a reply.
 
 use rullama_chat::ChatError;
-use rullama_gemma::GemmaError;
+use rullama_gemma::{GemmaError, Medium, TowerError};
+use rullama_media::MediaError;
 use rullama_tokenizer::TokenizerError;
 
 use crate::{OptionError, SampleError};
@@ -100,11 +101,47 @@ pub enum EngineError {
         most: usize,
     },
 
-    /// The prompt holds pictures or sounds, which the engine cannot read yet.
-    #[error("message {message} has images or audio, and rullama reads only text so far")]
-    Media {
+    /// An image or a sound that cannot be used.
+    #[error(transparent)]
+    Media(#[from] MediaError),
+
+    /// A tower cannot be used, or does not take this image.
+    #[error(transparent)]
+    Tower(#[from] TowerError),
+
+    /// The model has no tower for this medium.
+    #[error("this model reads no {} (its files have no {} tower; a projector file beside it may have one)", media_name(*.medium), .medium.as_str())]
+    NoMedium {
+        /// The medium.
+        medium: Medium,
+    },
+
+    /// The backend has no towers.
+    #[error("this backend can't encode images or audio")]
+    NoTowers,
+
+    /// The model was loaded for its towers alone.
+    #[error("this model was loaded without its text model, so it can only encode images and audio")]
+    TowersAlone,
+
+    /// A message attaches something that was not given.
+    #[error("message {message} attaches `{name}`, which was not given")]
+    UnknownMedia {
         /// Which message.
         message: usize,
+        /// The beginning of the name.
+        name: String,
+    },
+
+    /// A sound without a single frame.
+    #[error("the sound is too short (at least 11 milliseconds)")]
+    SoundTooShort,
+
+    /// The model's vocabulary lacks a token that marks images or sound.
+    #[error("the model's vocabulary has no token `{token}`")]
+    MissingToken {
+        /// The token.
+        token: &'static str,
     },
 }
 
@@ -126,7 +163,21 @@ impl EngineError {
             Self::ContextTooLarge { .. } => "context.too_large",
             Self::MediaPlace { .. } => "input.media_place",
             Self::MediaTooLarge { .. } => "input.media_too_large",
-            Self::Media { .. } => "input.media",
+            Self::Media(error) => error.code(),
+            Self::Tower(error) => error.code(),
+            Self::NoMedium { medium: Medium::Vision } => "model.no_images",
+            Self::NoMedium { medium: Medium::Audio } => "model.no_audio",
+            Self::NoTowers | Self::TowersAlone => "model.unsupported",
+            Self::UnknownMedia { .. } => "input.media_unknown",
+            Self::SoundTooShort => "media.sound.too_short",
+            Self::MissingToken { .. } => "model.missing_token",
         }
+    }
+}
+
+fn media_name(medium: Medium) -> &'static str {
+    match medium {
+        Medium::Vision => "images",
+        Medium::Audio => "audio",
     }
 }

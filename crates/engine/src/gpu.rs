@@ -8,14 +8,15 @@
 use std::{cell::RefCell, rc::Rc};
 
 use futures_util::lock::Mutex;
-use rullama_gemma::{Config, Outputs, text};
+use rullama_gemma::{Config, Medium, Outputs, text};
 use rullama_gguf::Model;
 use rullama_gpu::{Gpu, GpuError, GpuModel, GpuState, GpuWeights, ModelOptions, RowInput, StepInput};
-use rullama_graph::Graph;
+use rullama_graph::{Ahead, Graph};
+use rullama_media::Budget;
 
 use crate::{
-    Backend, Choosing, EngineError, LoadOptions, LogitRows, Logits, Pending, Recovery, State, StepRow,
-    StepRows, Watcher, losses::Losses,
+    Backend, Choosing, Encoder, EngineError, LoadOptions, LogitRows, Logits, Pending, Recovery, State,
+    StepRow, StepRows, Watcher, gpu_tower::GpuTower, losses::Losses,
 };
 
 /// What a load puts on the GPU, and how.
@@ -28,7 +29,10 @@ pub(crate) fn wanted(
     let graph = text(source, config, Outputs::Last)?;
     let mut wanted = ModelOptions::default().context(context as u32).cache(options.kv);
     (wanted.memory, wanted.residency) = (options.gpu_memory, options.residency);
-    if let Some(rows) = options.rows {
+    // Where the rows of an image are read together, a step has room for the finest image.
+    let reads_images_whole = config.ahead() == Ahead::Span && Medium::of(source).contains(&Medium::Vision);
+    let finest = Budget::ALL.map(Budget::soft_tokens).into_iter().max();
+    if let Some(rows) = options.rows.or(finest.filter(|_| reads_images_whole)) {
         wanted = wanted.rows(rows);
     }
     if let Some(conversations) = options.conversations {
@@ -43,6 +47,8 @@ pub(crate) struct Shared {
     /// Held while the model is loaded again, so that sessions that lose the GPU together load it once.
     turn: Mutex<()>,
     losses: Losses,
+    /// Bytes that may be taken on the GPU.
+    memory: Option<u64>,
     #[cfg(feature = "cpu")]
     cpu: OnCpu,
 }
@@ -58,19 +64,20 @@ struct OnCpu {
 impl Shared {
     pub(crate) async fn load(
         gpu: Gpu,
-        source: Model,
+        source: Rc<Model>,
         config: &Config,
         context: usize,
         options: &LoadOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, EngineError> {
         let (graph, wanted) = wanted(&source, config, context, options)?;
-        let weights = GpuWeights::new(gpu, Rc::new(source));
+        let weights = GpuWeights::new(gpu, source);
         let loaded = GpuModel::load(&weights, graph, wanted, progress).await.map_err(failed)?;
         Ok(Self {
             loaded: RefCell::new(Rc::new(loaded)),
             turn: Mutex::new(()),
             losses: Losses::new(options.unsteady),
+            memory: options.gpu_memory,
             #[cfg(feature = "cpu")]
             cpu: OnCpu {
                 backend: std::cell::OnceCell::new(),
@@ -85,8 +92,13 @@ impl Shared {
         self.loaded.borrow().clone()
     }
 
+    /// Bytes that may be taken on the GPU; without a limit, nothing.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
     /// The CPU, if the model had to leave the GPU.
-    fn moved(&self) -> Option<&dyn Backend> {
+    pub(crate) fn moved(&self) -> Option<&dyn Backend> {
         #[cfg(feature = "cpu")]
         return self.cpu.backend.get().map(|cpu| cpu as &dyn Backend);
         #[cfg(not(feature = "cpu"))]
@@ -98,7 +110,7 @@ impl Shared {
     }
 
     /// The model on a GPU that is not lost, loaded again if it is; or nothing, if it is on the CPU from now on.
-    async fn recovered(&self) -> Result<Option<Rc<GpuModel>>, EngineError> {
+    pub(crate) async fn recovered(&self) -> Result<Option<Rc<GpuModel>>, EngineError> {
         let _turn = self.turn.lock().await;
         if self.has_moved() {
             return Ok(None);
@@ -166,6 +178,17 @@ impl Backend for GpuBackend {
             // The graph on the GPU gives the logits of the last row only.
             LogitRows::All => 1,
         }
+    }
+
+    fn rows_together(&self, logits: LogitRows) -> usize {
+        match self.shared.moved() {
+            Some(cpu) => cpu.rows_together(logits),
+            None => self.rows_at_once(logits),
+        }
+    }
+
+    fn encoder(&self, graph: Graph) -> Result<Box<dyn Encoder>, EngineError> {
+        Ok(Box::new(GpuTower::new(self.shared.clone(), graph)))
     }
 }
 

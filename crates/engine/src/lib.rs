@@ -4,6 +4,7 @@
 //! |---|---|
 //! | load a model | `Engine::load`, or [`Engine::with_backend`] for a backend of your own |
 //! | check a model without reading its weights | `Engine::inspect_on` |
+//! | encode an image or a sound | [`Engine::encode_image`], [`Engine::encode_sound`], [`ChatOptions::media`] |
 //! | hold a conversation | [`Session::send`], or [`Session::chat`] with all messages each time |
 //! | continue tokens | [`Session::generate`] |
 //! | read the options of a request | [`GenerateOptions::from_layers`] |
@@ -49,6 +50,8 @@
 mod backend;
 #[cfg(feature = "cpu")]
 mod cpu;
+#[cfg(feature = "cpu")]
+mod cpu_tower;
 mod engine;
 mod entropy;
 mod error;
@@ -56,11 +59,18 @@ mod generation;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(feature = "gpu")]
+mod gpu_tower;
+#[cfg(feature = "gpu")]
+mod gpu_towers_alone;
+#[cfg(feature = "gpu")]
 mod losses;
+mod media;
 mod options;
 mod prompt_style;
 #[cfg(feature = "cpu")]
 mod reference;
+#[cfg(feature = "cpu")]
+mod reference_tower;
 mod repetition;
 mod reply;
 mod rows;
@@ -80,11 +90,13 @@ pub use error::EngineError;
 pub use generation::{FinishReason, Generation, Token, Usage};
 #[cfg(feature = "gpu")]
 pub use losses::Unsteady;
+pub use media::{Attachment, EncodeProgress, Encoder, Media};
 pub use options::{GenerateOptions, OptionError, OptionRange, OptionWarning, SamplingOptions};
 pub use prompt_style::prompt_style;
 pub use repetition::RepetitionGuard;
 pub use reply::Reply;
 pub use rows::{MediaRows, MediaSpan, PromptRows, StepRow, StepRows};
+pub use rullama_gemma::Medium;
 pub use rullama_graph::CacheFormat;
 pub use sampler::{SampleError, Sampled, Sampler, TokenLogprob};
 pub use session::{ChatOptions, Session};

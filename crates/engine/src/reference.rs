@@ -8,8 +8,8 @@ use rullama_graph::Graph;
 use rullama_reference::{Caches, ReferenceError, Row, Sequence, Step, Watch, Weights, run};
 
 use crate::{
-    Backend, CacheFormat, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow, StepRows,
-    Watcher,
+    Backend, CacheFormat, Encoder, EngineError, LogitRows, Logits, Pending, State, StepProgress, StepRow,
+    StepRows, Watcher, reference_tower::ReferenceTower,
 };
 
 /// The most rows of a step. Larger steps decode the weights less often; smaller ones can be cancelled sooner.
@@ -22,6 +22,8 @@ pub(crate) struct Reference {
 }
 
 struct Shared {
+    model: Rc<Model>,
+    memory: u64,
     weights: Weights,
     last: Graph,
     all: Graph,
@@ -36,7 +38,8 @@ impl Reference {
     ) -> Result<Self, EngineError> {
         let last = text(&model, config, Outputs::Last)?;
         let all = text(&model, config, Outputs::All)?;
-        Ok(Self { shared: Rc::new(Shared { weights: Weights::new(model, memory), last, all }), kv })
+        let weights = Weights::new(model.clone(), memory);
+        Ok(Self { shared: Rc::new(Shared { model, memory, weights, last, all }), kv })
     }
 }
 
@@ -51,6 +54,15 @@ impl Backend for Reference {
 
     fn rows_at_once(&self, _logits: LogitRows) -> usize {
         ROWS_AT_ONCE
+    }
+
+    fn rows_together(&self, _logits: LogitRows) -> usize {
+        usize::MAX
+    }
+
+    fn encoder(&self, graph: Graph) -> Result<Box<dyn Encoder>, EngineError> {
+        let Shared { model, memory, .. } = &*self.shared;
+        Ok(Box::new(ReferenceTower::new(model.clone(), graph, *memory)))
     }
 }
 
@@ -89,7 +101,7 @@ impl State for ReferenceState {
 
     fn step<'a>(&'a mut self, rows: StepRows<'a>, wanted: LogitRows) -> Pending<'a, Logits> {
         Box::pin(async move {
-            let Shared { weights, last, all } = &*self.shared;
+            let Shared { weights, last, all, .. } = &*self.shared;
             let graph = if wanted == LogitRows::All { all } else { last };
             let mut progress = Progress { rows: rows.len(), watcher: self.watcher.clone() };
             let logits =
@@ -110,7 +122,7 @@ fn step(rows: StepRows<'_>) -> Step<'_> {
     Step::sequence(Sequence { rows: rows.iter().map(row).collect(), spans: rows.joined().collect() })
 }
 
-fn failed(error: ReferenceError) -> EngineError {
+pub(crate) fn failed(error: ReferenceError) -> EngineError {
     match error {
         ReferenceError::NotFinite { value, tokens } => EngineError::NotFinite { value, tokens },
         error => EngineError::Step { code: error.code(), source: Box::new(error) },

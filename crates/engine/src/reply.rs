@@ -6,7 +6,8 @@ use rullama_chat::{Delta, Message, Prompt, ReplyOptions, ReplyParser, ReplyParts
 use rullama_tokenizer::SpecialOutput;
 
 use crate::{
-    ChatOptions, EngineError, FinishReason, Generation, Sampled, Session, Usage, generation::GenerationSetup,
+    ChatOptions, EngineError, FinishReason, Generation, Media, PromptRows, Sampled, Session, Usage,
+    generation::GenerationSetup,
 };
 
 /// A model's answer while the model writes it: a [`Generation`] whose text is parsed into answer, thought and tool
@@ -26,7 +27,7 @@ impl<'s> Reply<'s> {
     pub(crate) fn new(
         session: &'s mut Session,
         prompt: Prompt,
-        ids: Vec<u32>,
+        rows: PromptRows,
         options: &ChatOptions,
     ) -> Result<Self, EngineError> {
         let parser = ReplyParser::new(ReplyOptions {
@@ -40,7 +41,7 @@ impl<'s> Reply<'s> {
             guarded: !options.generate.ignore_end,
         };
         Ok(Self {
-            generation: Generation::new(session, ids.into(), setup)?,
+            generation: Generation::new(session, rows, setup)?,
             parser: Some(parser),
             ready: VecDeque::new(),
             parts: ReplyParts::default(),
@@ -49,8 +50,8 @@ impl<'s> Reply<'s> {
     }
 
     /// Adds the message that this reply answers to the session's conversation, and in the end the reply as well.
-    pub(crate) fn keep_after(&mut self, message: Message) {
-        self.generation.session_mut().messages.push(message);
+    pub(crate) fn keep_after(&mut self, message: Message, media: Media) {
+        self.generation.session_mut().add(message, media);
         self.keep = true;
     }
 

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use rullama_chat::{Conversation, Message, Prompt, Tool, render};
-use rullama_tokenizer::{EncodeOptions, SpecialOutput};
+use rullama_chat::{Message, Tool};
+use rullama_tokenizer::SpecialOutput;
 
 use crate::{
-    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, PromptRows, Recovery, Reply, State,
-    StepProgress, StepRows, Watcher, generation::GenerationSetup, steps::Steps,
+    Engine, EngineError, GenerateOptions, Generation, LogitRows, Logits, Media, PromptRows, Recovery, Reply,
+    State, StepProgress, StepRows, Watcher, generation::GenerationSetup, steps::Steps,
 };
 
 /// How the model answers a conversation.
@@ -19,11 +19,13 @@ pub struct ChatOptions {
     pub think: bool,
     /// Tools the model may call.
     pub tools: Vec<Tool>,
+    /// The images and sounds that messages attach.
+    pub media: Media,
 }
 
 impl Default for ChatOptions {
     fn default() -> Self {
-        Self { generate: GenerateOptions::default(), think: true, tools: Vec::new() }
+        Self { generate: GenerateOptions::default(), think: true, tools: Vec::new(), media: Media::new() }
     }
 }
 
@@ -38,6 +40,8 @@ pub struct Session {
     /// The rows in the cache of `state`.
     pub(crate) history: PromptRows,
     pub(crate) messages: Vec<Message>,
+    /// What these messages attach.
+    media: Media,
     /// Called with the progress of steps. A state that replaces this one gets it too.
     watcher: Option<Watcher>,
     rows: u64,
@@ -47,7 +51,7 @@ impl Session {
     pub(crate) fn new(engine: Engine) -> Result<Self, EngineError> {
         let state = engine.inner.backend.state()?;
         let history = PromptRows::default();
-        Ok(Self { engine, state, history, messages: Vec::new(), watcher: None, rows: 0 })
+        Ok(Self { engine, state, history, messages: Vec::new(), media: Media::new(), watcher: None, rows: 0 })
     }
 
     /// The model that answers.
@@ -83,9 +87,15 @@ impl Session {
         self.messages = messages;
     }
 
+    /// What the messages of [`send`](Self::send) attach. A restored conversation needs its attachments too.
+    pub fn media_mut(&mut self) -> &mut Media {
+        &mut self.media
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.messages.clear();
+        self.media.clear();
         self.set_back(0);
     }
 
@@ -94,17 +104,19 @@ impl Session {
     pub fn send(&mut self, message: Message, options: &ChatOptions) -> Result<Reply<'_>, EngineError> {
         let mut messages = self.messages.clone();
         messages.push(message.clone());
-        let (prompt, ids) = self.prepare(&messages, options)?;
-        let mut reply = Reply::new(self, prompt, ids, options)?;
+        let mut media = self.media.clone();
+        media.extend(options.media.clone());
+        let (prompt, rows) = self.engine.prompt_with(&messages, options, &media)?;
+        let mut reply = Reply::new(self, prompt, rows, options)?;
         // Last, because a message that cannot be answered must not become part of the conversation.
-        reply.keep_after(message);
+        reply.keep_after(message, media);
         Ok(reply)
     }
 
     /// Begins the reply to a whole conversation. The session does not read the beginning again that it has read before.
     pub fn chat(&mut self, messages: &[Message], options: &ChatOptions) -> Result<Reply<'_>, EngineError> {
-        let (prompt, ids) = self.prepare(messages, options)?;
-        Reply::new(self, prompt, ids, options)
+        let (prompt, rows) = self.engine.prompt(messages, options)?;
+        Reply::new(self, prompt, rows, options)
     }
 
     /// Begins to continue a prompt, taken as it is: token ids, or rows.
@@ -170,20 +182,10 @@ impl Session {
         }
     }
 
-    /// The tokens of a conversation's prompt.
-    fn prepare(
-        &self,
-        messages: &[Message],
-        options: &ChatOptions,
-    ) -> Result<(Prompt, Vec<u32>), EngineError> {
-        let conversation = Conversation { messages, tools: &options.tools, think: options.think };
-        let prompt = render(&conversation, self.engine.inner.prompts)?;
-        if let Some(medium) = prompt.media.first() {
-            return Err(EngineError::Media { message: medium.message });
-        }
-        let options = EncodeOptions { bos: true, ..EncodeOptions::PART };
-        let ids = self.engine.tokenizer().encode(&prompt.to_string(), options);
-        Ok((prompt, ids))
+    /// Adds a message, and everything that the conversation attaches with it.
+    pub(crate) fn add(&mut self, message: Message, media: Media) {
+        self.messages.push(message);
+        self.media = media;
     }
 
     /// A prompt has at least one row and leaves room for `reply` more. Its media lie inside it, one after another.
@@ -264,7 +266,8 @@ impl Session {
     }
 
     fn steps<'i>(&self, rows: StepRows<'i>, logits: LogitRows) -> Result<Steps<'i>, EngineError> {
-        Steps::cut(rows, self.engine.inner.backend.rows_at_once(logits))
+        let backend = &self.engine.inner.backend;
+        Steps::cut(rows, backend.rows_at_once(logits), backend.rows_together(logits))
     }
 
     pub(crate) async fn step(

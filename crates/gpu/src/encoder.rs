@@ -9,7 +9,7 @@ use futures_util::lock::Mutex;
 use rullama_graph::{Domain, Graph, InputInfo, Op, Rows};
 
 use crate::{
-    DeviceProfile, GpuError, GpuWeights, ModelOptions, Residency,
+    DeviceProfile, GpuError, GpuWeights, ModelOptions, PlanReport, Residency,
     fitting::lowering_target,
     lower::{LoweringTarget, Program, StepShape, lower},
     plan::{Plan, PlanBuffers},
@@ -17,17 +17,57 @@ use crate::{
     rows::{RowTable, StepSize},
     self_test::{self, KernelSet},
     step_block::StepBlock,
+    timing,
     weights::{Manifest, ManifestOptions, Numbers, Resident},
 };
 
 /// The most rows of an input: as many as the workgroups that WebGPU guarantees along an axis of a grid.
 const MOST_ROWS: usize = 65_535;
 
+/// How an encoder is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EncoderOptions {
+    /// Whether operations are fused. Without, each is a dispatch of its own.
+    pub fused: bool,
+    /// Bytes of GPU memory that its weights and values may take; without it, as many as there are.
+    pub memory: Option<u64>,
+}
+
+impl Default for EncoderOptions {
+    fn default() -> Self {
+        Self { fused: true, memory: None }
+    }
+}
+
+impl EncoderOptions {
+    /// Makes every operation a dispatch of its own.
+    #[must_use]
+    pub fn unfused(mut self) -> Self {
+        self.fused = false;
+        self
+    }
+
+    /// Sets how much memory may be taken.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    fn check(self, bytes: u64) -> Result<(), GpuError> {
+        match self.memory {
+            Some(allowed) if bytes > allowed => Err(GpuError::EncoderTooLarge { bytes, allowed }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A graph without tokens on the GPU.
 pub struct GpuEncoder {
     set: Rc<GpuWeights>,
     graph: Graph,
-    fused: bool,
+    options: EncoderOptions,
     kernels: KernelSet,
     /// What [`release`](Self::release) frees.
     loaded: RefCell<Option<Rc<Loaded>>>,
@@ -46,6 +86,7 @@ struct Loaded {
 struct BoundPlan {
     /// Rows of each domain.
     domains: Vec<u32>,
+    program: Program,
     plan: Plan,
     blocks: Vec<StepBlock>,
     inputs: Vec<wgpu::Buffer>,
@@ -67,7 +108,7 @@ impl GpuEncoder {
     pub async fn load(
         weights: &Rc<GpuWeights>,
         graph: Graph,
-        fused: bool,
+        options: EncoderOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, GpuError> {
         if graph.nodes().iter().any(|node| !matches!(node.shape.rows, Rows::Of(_))) {
@@ -77,16 +118,16 @@ impl GpuEncoder {
             return Err(GpuError::Unsupported { operation: "experts in a graph without conversations" });
         }
         let trusted = self_test::trusted(weights.gpu()).await?;
-        let kernels = KernelSet { fused: trusted.fused && fused, ..trusted };
+        let kernels = KernelSet { fused: trusted.fused && options.fused, ..trusted };
         let (set, turn) = (weights.clone(), Mutex::new(()));
-        let encoder = Self { set, graph, fused, kernels, loaded: RefCell::default(), turn };
+        let encoder = Self { set, graph, options, kernels, loaded: RefCell::default(), turn };
         encoder.upload(progress).await?;
         Ok(encoder)
     }
 
     /// The same encoder, loaded from weights that were [reopened](GpuWeights::reopen).
     pub async fn reload(&self, weights: &Rc<GpuWeights>) -> Result<Self, GpuError> {
-        Self::load(weights, self.graph.clone(), self.fused, &mut |_, _| {}).await
+        Self::load(weights, self.graph.clone(), self.options, &mut |_, _| {}).await
     }
 
     /// Bytes of weights that it holds on the GPU, including those shared with other graphs.
@@ -105,16 +146,16 @@ impl GpuEncoder {
     }
 
     /// Computes the graph's outputs, in its order, from named inputs. The values of an input are its rows, one after another.
-    pub async fn run(&self, inputs: &[(&str, &[f32])]) -> Result<Vec<Vec<f32>>, GpuError> {
-        let given = self.given(inputs)?;
-        let domains = self.domains(&given)?;
+    ///
+    /// Calls `progress` with the bytes of weights uploaded and their total, if they have to be uploaded.
+    pub async fn run(
+        &self,
+        inputs: &[(&str, &[f32])],
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<Vec<f32>>, GpuError> {
         let _turn = self.turn.lock().await;
         let gpu = self.set.gpu();
-        let loaded = self.upload(&mut |_, _| {}).await?;
-        let bound = self.prepare(&loaded, domains).await?;
-        for (buffer, values) in bound.inputs.iter().zip(given) {
-            gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(values));
-        }
+        let bound = self.write(inputs, progress).await?;
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -136,6 +177,33 @@ impl GpuEncoder {
         Ok(outputs)
     }
 
+    /// Does what [`run`](Self::run) does, with a clock around each dispatch, and gives the times. Clocks keep dispatches apart,
+    /// so that the whole takes longer than a run; the shares are what counts.
+    pub async fn profile(&self, inputs: &[(&str, &[f32])]) -> Result<PlanReport, GpuError> {
+        timing::check(self.set.gpu())?;
+        let _turn = self.turn.lock().await;
+        let bound = self.write(inputs, &mut |_, _| {}).await?;
+        let size = StepSize::of_one(0, 0);
+        let report = PlanReport::new(&bound.program, size);
+        timing::time(self.set.gpu(), &bound.plan, &bound.blocks[0].group, size, report).await
+    }
+
+    /// A plan for these inputs, which are written to its buffers.
+    async fn write(
+        &self,
+        inputs: &[(&str, &[f32])],
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Rc<BoundPlan>, GpuError> {
+        let given = self.given(inputs)?;
+        let domains = self.domains(&given)?;
+        let loaded = self.upload(progress).await?;
+        let bound = self.prepare(&loaded, domains).await?;
+        for (buffer, values) in bound.inputs.iter().zip(given) {
+            self.set.gpu().queue.write_buffer(buffer, 0, bytemuck::cast_slice(values));
+        }
+        Ok(bound)
+    }
+
     /// The weights, uploaded if necessary.
     async fn upload(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Rc<Loaded>, GpuError> {
         if let Some(loaded) = &*self.loaded.borrow() {
@@ -147,6 +215,7 @@ impl GpuEncoder {
         let settings = ManifestOptions { largest_shard, residency: Residency::Gpu, most_rows: 0, pages: 0 };
         let held = set.held();
         let manifest = Manifest::read(set.source(), &self.graph, settings, Numbers::Read, &held).await?;
+        self.options.check(manifest.bytes())?;
         let weights = Resident::upload(set, &manifest, 0, progress).await?;
         let loaded = Rc::new(Loaded { manifest, weights, last: RefCell::default() });
         *self.loaded.borrow_mut() = Some(loaded.clone());
@@ -192,8 +261,9 @@ impl GpuEncoder {
         let program = lower_encoder(profile, &self.graph, &loaded.manifest, kernels, &domains)?;
         let given = program.inputs.iter().chain(&program.outputs).map(|scratch| program.bytes(scratch));
         let bytes = program.assign().1.into_iter().chain(given).sum();
+        self.options.check(loaded.manifest.bytes() + bytes)?;
         let gpu = self.set.gpu();
-        let make = || self.bind(loaded, &program, domains);
+        let make = || self.bind(loaded, program, domains);
         let (bound, outcome) = gpu.allocate("the values of an encoder", bytes, make);
         outcome.known().await?;
         let bound = Rc::new(bound?);
@@ -203,7 +273,7 @@ impl GpuEncoder {
     }
 
     /// Binds a program to buffers of its own.
-    fn bind(&self, loaded: &Loaded, program: &Program, domains: Vec<u32>) -> Result<BoundPlan, GpuError> {
+    fn bind(&self, loaded: &Loaded, program: Program, domains: Vec<u32>) -> Result<BoundPlan, GpuError> {
         let (graph, Loaded { manifest, weights, .. }) = (&self.graph, loaded);
         let gpu = self.set.gpu();
         let pipelines = gpu.pipelines();
@@ -213,7 +283,8 @@ impl GpuEncoder {
             block.write(gpu, &RowTable::prompt(0, 0, rows), rows);
             blocks.push(block);
         }
-        let storage = |what: &'static str| move |scratch| gpu.storage(what, program.bytes(scratch));
+        let bytes = |scratch| program.bytes(scratch);
+        let storage = |what: &'static str| move |scratch| gpu.storage(what, bytes(scratch));
         let inputs = program.inputs.iter().map(storage("input")).collect::<Result<Vec<_>, _>>()?;
         let outputs = program.outputs.iter().map(storage("output")).collect::<Result<Vec<_>, _>>()?;
         let shapes = graph.outputs().iter().map(|(_, output)| graph.value(*output).shape);
@@ -233,8 +304,8 @@ impl GpuEncoder {
             domains: &blocks,
             rows: 0,
         };
-        let plan = Plan::bind(&around, program)?;
-        Ok(BoundPlan { domains, plan, blocks, inputs, outputs, read })
+        let plan = Plan::bind(&around, &program)?;
+        Ok(BoundPlan { domains, program, plan, blocks, inputs, outputs, read })
     }
 }
 

@@ -151,6 +151,19 @@ pub enum GpuError {
         tensor: String,
     },
 
+    /// A tower needs more memory than the model leaves.
+    #[error(
+        "reading this image or sound needs {} of GPU memory beside the model, but only {} is allowed",
+        Size(*.bytes),
+        Size(*.allowed)
+    )]
+    EncoderTooLarge {
+        /// Bytes of its weights and values.
+        bytes: u64,
+        /// Bytes that it may take.
+        allowed: u64,
+    },
+
     /// One row, or one cache, is larger than the GPU can bind.
     #[error("{what} needs {bytes} bytes in one binding, but this GPU allows {limit}")]
     TooLarge {
@@ -222,7 +235,9 @@ impl GpuError {
             Self::Source(error) => error.code(),
             Self::Format { source, .. } => source.code(),
             Self::MissingTensor { .. } => "model.missing_tensor",
-            Self::TooLarge { .. } | Self::OutOfBudget { .. } => "memory.too_large",
+            Self::TooLarge { .. } | Self::EncoderTooLarge { .. } | Self::OutOfBudget { .. } => {
+                "memory.too_large"
+            }
             Self::Unsupported { .. } => "model.unsupported",
             Self::UnknownToken { .. } => "input.unknown_token",
             Self::NotFinite { .. } | Self::NotFiniteOutput { .. } => "model.not_finite",

@@ -11,7 +11,7 @@ use crate::{
     lower::{LoweringTarget, Program, StepShape, lower},
     options::{capacities, prompt_shape},
     self_test::KernelSet,
-    tuning::{EXPERTS_PER_PAGE, FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
+    tuning::{EXPERTS_PER_PAGE, FEW_ROWS, SMALL_CHUNK},
     weights::{Conversion, GpuWeights, Manifest, ManifestOptions, Numbers, Packed, Resident},
 };
 
@@ -136,7 +136,7 @@ impl<'a> LoadRequest<'a> {
         let target = lowering_target(gpu.profile(), graph, &manifest, options, &capacities, kernels);
         let most = rows_at_once(graph, &manifest, options);
         let mut programs = HashMap::new();
-        for rows in (1..=FEW_ROWS).chain([SMALL_CHUNK, MOST_ROWS]) {
+        for rows in (1..=FEW_ROWS).chain([SMALL_CHUNK, options.most_rows()]) {
             let shape = prompt_shape(rows.min(most), options.most_rows());
             programs.insert(shape, Rc::new(lower(target, shape)?));
         }

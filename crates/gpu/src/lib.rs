@@ -65,7 +65,7 @@ pub use cache_layout::CacheLayout;
 #[doc(hidden)]
 pub use catalogue::Catalogue;
 pub use device::{DeviceProfile, Gpu, GpuOptions};
-pub use encoder::GpuEncoder;
+pub use encoder::{EncoderOptions, GpuEncoder};
 pub use error::GpuError;
 pub use experts::Experts;
 pub use few::FewTiles;

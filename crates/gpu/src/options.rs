@@ -5,7 +5,7 @@ use rullama_graph::Graph;
 use crate::{
     CacheFormat, Residency,
     lower::StepShape,
-    rows::MOST_SLOTS,
+    rows::{MOST_SLOTS, MOST_STEP_ROWS},
     tuning::{FEW_ROWS, MOST_ROWS, SMALL_CHUNK},
 };
 
@@ -83,16 +83,16 @@ impl ModelOptions {
         self
     }
 
-    /// Sets the most tokens of a step: at least one, and no more than 512.
+    /// Sets the most tokens of a step: at least one, and no more than 1152. More than 512 are no faster.
     #[must_use]
     pub fn rows(mut self, rows: u32) -> Self {
-        self.rows = rows.clamp(1, MOST_ROWS);
+        self.rows = rows.clamp(1, MOST_STEP_ROWS);
         self
     }
 
     /// The most tokens of a step.
     pub(crate) fn most_rows(&self) -> u32 {
-        self.rows.clamp(1, MOST_ROWS)
+        self.rows.clamp(1, MOST_STEP_ROWS)
     }
 
     /// Makes every operation a dispatch of its own.

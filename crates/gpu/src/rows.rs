@@ -14,8 +14,9 @@ use crate::GpuError;
 /// Conversations that a cache pool has room for at most: `MOST_SLOTS` of `shared/step.wgsl`.
 pub(crate) const MOST_SLOTS: u32 = 64;
 
-/// Rows of a step at most: `MOST_STEP_ROWS` of `shared/step.wgsl`.
-pub(crate) const MOST_STEP_ROWS: u32 = 512;
+/// Rows of a step at most: `MOST_STEP_ROWS` of `shared/step.wgsl`. An image of the finest detail has 1120, which some models read
+/// together.
+pub(crate) const MOST_STEP_ROWS: u32 = 1152;
 
 /// Bytes before the first row of the table.
 const HEAD_BYTES: usize = 16 + 4 * MOST_SLOTS as usize;

@@ -240,8 +240,8 @@ pub(crate) const PER_LAYER_THREADS: u32 = 64;
 
 // ---- steps
 
-/// The most rows of a prompt step (whole model; no figure was recorded). Row tables have room for no more:
-/// [`MOST_STEP_ROWS`](crate::rows::MOST_STEP_ROWS).
+/// The most rows of a prompt step, unless more have to be read together (whole model; no figure was recorded). Row tables have
+/// room for [`MOST_STEP_ROWS`](crate::rows::MOST_STEP_ROWS).
 pub(crate) const MOST_ROWS: u32 = 512;
 
 /// Prompt steps of more than [`FEW_ROWS`] and up to this many rows have a plan of their own, with smaller tiles (whole model;

@@ -1,6 +1,6 @@
 //! A decoded image, from this crate or a browser: three bytes for each pixel.
 
-use crate::{Budget, Digest, MediaError, digest::Hasher, resize};
+use crate::{Budget, Digest, MediaError, TOKEN_SIDE, digest::Hasher, resize};
 
 /// The most pixels of an image.
 pub const MAX_PIXELS: u64 = 100_000_000;
@@ -69,6 +69,16 @@ impl Pixels {
         Ok(if size == [self.width, self.height] { self.clone() } else { resize::bicubic(self, size) })
     }
 
+    /// The same for a model that knows places for `longest` pixels along a side. Only thin images have longer sides.
+    pub fn fitted_within(&self, budget: Budget, longest: u32) -> Result<Self, MediaError> {
+        let size = budget.fit(self.width, self.height)?;
+        let most = (longest / TOKEN_SIDE).max(1) * TOKEN_SIDE;
+        if size.iter().all(|&side| side <= most) {
+            return self.fitted(budget);
+        }
+        Ok(resize::bicubic(self, size.map(|side| side.min(most))))
+    }
+
     /// What identifies the image among others, for example in a cache of encoded images. The budget is not part of it.
     pub fn digest(&self) -> Digest {
         let mut hasher = Hasher::new("image");
@@ -97,5 +107,23 @@ fn check_length(width: u32, height: u32, found: usize, bytes_of_pixel: usize) ->
         Ok(())
     } else {
         Err(MediaError::PixelBytes { width, height, found, expected })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_thin_images_are_shortened() {
+        let fitted = |width, height, longest| {
+            let image = Pixels::from_rgb(width, height, vec![9; 3 * (width * height) as usize]).unwrap();
+            let budget = Budget::new(70).unwrap();
+            let found = image.fitted_within(budget, longest).unwrap();
+            [found.width(), found.height()]
+        };
+        assert_eq!(fitted(1, 5000, 2560), [48, 53 * 48]);
+        assert_eq!(fitted(5000, 1, 10_000), [70 * 48, 48]);
+        assert_eq!(fitted(300, 200, 2560), [480, 288]);
     }
 }

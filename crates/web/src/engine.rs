@@ -4,15 +4,16 @@ use std::cell::RefCell;
 
 use js_sys::{Function, Promise};
 use rullama_chat::{Conversation, render};
-use rullama_engine::{Engine, GenerateOptions, SamplingOptions, Session};
+use rullama_engine::{EncodeProgress, Engine, GenerateOptions, SamplingOptions, Session};
 use rullama_gguf::{ByteSource, Model};
+use rullama_media::{Budget, Pixels, Samples};
 use rullama_tokenizer::{EncodeOptions, SpecialInput, SpecialOutput};
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
-    Cancel, JsByteSource, WebSession, backend,
+    Cancel, JsByteSource, WebAttachment, WebSession, backend,
     error::{Failure, Thrown, failure},
     gate::Gate,
     info,
@@ -37,15 +38,21 @@ pub struct WebEngine {
 
 #[wasm_bindgen]
 impl WebEngine {
-    /// Loads a model from one file, or from all parts of a split model.
+    /// Loads a model from one file, or from all parts of a split model, with its projector file beside it if it has one.
     ///
     /// `progress` is called with `(status, loaded, total)`: bytes for `upload`, steps for `compile`.
     #[wasm_bindgen(unchecked_return_type = "Promise<WebEngine>")]
-    pub fn load(sources: Vec<JsByteSource>, options: String, progress: Function, cancel: &Cancel) -> Promise {
+    pub fn load(
+        sources: Vec<JsByteSource>,
+        projector: Option<JsByteSource>,
+        options: String,
+        progress: Function,
+        cancel: &Cancel,
+    ) -> Promise {
         let cancel = cancel.clone();
         future_to_promise(async move {
             let request = LoadRequest::parse(&options)?;
-            let engine = cancel.unless(load(sources, &request, &progress)).await?;
+            let engine = cancel.unless(load(sources, projector, &request, &progress)).await?;
             Ok(engine.into())
         })
     }
@@ -62,6 +69,48 @@ impl WebEngine {
             None => self.engine.session().map_err(failure)?,
         };
         Ok(WebSession::new(session, self.thrown.clone(), self.gate.clone()))
+    }
+
+    /// Encodes an image of RGBA pixels as at most `budget` rows, 280 unless told otherwise. An image that was encoded before is
+    /// not encoded again. `progress` is called with the part that is done, from 0 to 1.
+    #[wasm_bindgen(js_name = encodeImage, unchecked_return_type = "Promise<WebAttachment>")]
+    pub fn encode_image(
+        &self,
+        rgba: Vec<u8>,
+        width: u32,
+        height: u32,
+        budget: Option<u32>,
+        progress: Function,
+        cancel: &Cancel,
+    ) -> Promise {
+        let (engine, thrown, cancel) = (self.engine.clone(), self.thrown.clone(), cancel.clone());
+        future_to_promise(async move {
+            let budget = budget.map_or_else(|| Ok(Budget::default()), Budget::new).map_err(failure)?;
+            let image = Pixels::from_rgba(width, height, &rgba).map_err(failure)?;
+            drop(rgba);
+            let work = async {
+                let encoded = engine.encode_image(&image, budget, &mut |done| told(&progress, done)).await;
+                encoded.map_err(|error| thrown.failure(error))
+            };
+            let attachment = cancel.unless(work).await?;
+            let digest = image.digest();
+            Ok(WebAttachment::new(digest.as_bytes(), Some(budget.soft_tokens()), attachment).into())
+        })
+    }
+
+    /// Encodes a sound of one channel with 16,000 samples a second, in the same way.
+    #[wasm_bindgen(js_name = encodeSound, unchecked_return_type = "Promise<WebAttachment>")]
+    pub fn encode_sound(&self, samples: Vec<f32>, progress: Function, cancel: &Cancel) -> Promise {
+        let (engine, thrown, cancel) = (self.engine.clone(), self.thrown.clone(), cancel.clone());
+        future_to_promise(async move {
+            let sound = Samples::new(samples).map_err(failure)?;
+            let work = async {
+                let encoded = engine.encode_sound(&sound, &mut |done| told(&progress, done)).await;
+                encoded.map_err(|error| thrown.failure(error))
+            };
+            let attachment = cancel.unless(work).await?;
+            Ok(WebAttachment::new(sound.digest().as_bytes(), None, attachment).into())
+        })
     }
 
     /// The tokens of a text. `bos` adds a `<bos>`; `special` recognises special tokens in the text.
@@ -111,13 +160,19 @@ impl WebEngine {
     }
 }
 
+fn told(progress: &Function, done: EncodeProgress) {
+    // An error of the listener does not stop the encoding.
+    let _ = progress.call1(&JsValue::UNDEFINED, &done.fraction().into());
+}
+
 async fn load(
     sources: Vec<JsByteSource>,
+    projector: Option<JsByteSource>,
     request: &LoadRequest,
     progress: &Function,
 ) -> Result<WebEngine, Failure> {
     let thrown = Thrown::default();
-    let model = open(sources, &thrown).await.map_err(|error| thrown.failure(error))?;
+    let model = open(sources, projector, &thrown).await.map_err(|error| thrown.failure(error))?;
     let file = info::of_file(&model);
     let tell = |status: &str, loaded: u64, total: u64| {
         let (loaded, total) = (loaded as f64, total as f64);
@@ -133,13 +188,18 @@ async fn load(
 
 pub(crate) async fn open(
     sources: Vec<JsByteSource>,
+    projector: Option<JsByteSource>,
     thrown: &Thrown,
 ) -> Result<Model, rullama_gguf::ModelError> {
     let source = |source| Box::new(JsSource::new(source, thrown.clone())) as Box<dyn ByteSource>;
     let mut sources: Vec<_> = sources.into_iter().map(source).collect();
-    match sources.len() {
-        1 => Model::open(sources.remove(0)).await,
-        _ => Model::open_parts(sources).await,
+    let model = match sources.len() {
+        1 => Model::open(sources.remove(0)).await?,
+        _ => Model::open_parts(sources).await?,
+    };
+    match projector {
+        Some(projector) => model.join(Model::open(source(projector)).await?),
+        None => Ok(model),
     }
 }
 

@@ -7,6 +7,7 @@ use rullama_engine::{EngineError, OptionError};
 use rullama_gguf::{ModelError, SourceError, error_chain};
 #[cfg(feature = "gpu")]
 use rullama_gpu::GpuError;
+use rullama_media::MediaError;
 use rullama_tokenizer::TokenizerError;
 use wasm_bindgen::JsValue;
 
@@ -33,7 +34,7 @@ macro_rules! coded {
     };
 }
 
-coded!(ChatError, ModelError, OptionError, SourceError, TokenizerError);
+coded!(ChatError, MediaError, ModelError, OptionError, SourceError, TokenizerError);
 
 #[cfg(feature = "gpu")]
 impl Coded for GpuError {

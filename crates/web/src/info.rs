@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rullama_engine::Engine;
+use rullama_engine::{Engine, Medium};
 use rullama_gguf::{Mix, Model};
 #[cfg(feature = "gpu")]
 use rullama_gpu::{Budget, DeviceProfile, weights::Conversion};
+use rullama_media::{Budget as ImageBudget, MAX_CLIP, SAMPLE_RATE};
 use serde_json::{Value, json};
 
 use crate::{backend, host};
@@ -71,6 +72,17 @@ pub(crate) fn conversions(conversions: &[Conversion]) -> Value {
     conversions.iter().map(conversion).collect()
 }
 
+/// What a model takes besides text, and the limits of that.
+pub(crate) fn of_media(media: &[Medium]) -> Value {
+    json!({
+        "image": media.contains(&Medium::Vision),
+        "audio": media.contains(&Medium::Audio),
+        "imageBudgets": ImageBudget::ALL.map(ImageBudget::soft_tokens),
+        "defaultImageBudget": ImageBudget::default().soft_tokens(),
+        "longestSound": MAX_CLIP as f64 / f64::from(SAMPLE_RATE),
+    })
+}
+
 /// Everything about a loaded model, `file` included.
 pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     let config = engine.config();
@@ -79,6 +91,7 @@ pub(crate) fn of_engine(engine: &Engine, file: &Value) -> Value {
     info["trainedContext"] = config.context_length.into();
     info["vocabulary"] = config.vocabulary.into();
     info["layers"] = config.layers.len().into();
+    info["media"] = of_media(engine.media());
     info["wasmMemory"] = host::memory().into();
     info["warnings"] = engine.warnings().iter().map(ToString::to_string).collect();
     backend::describe(engine, &mut info);

@@ -5,6 +5,7 @@
 //! | `on_gpu`, `on_cpu` | the two backends, of which a build has one: what differs between them |
 //! | `engine` | a loaded model: `WebEngine` |
 //! | `session` | a conversation and its replies: `WebSession` |
+//! | `attachment` | an image or a sound for a conversation: `WebAttachment` |
 //! | `inspection` | whether a model can be loaded, from its header alone |
 //! | `examination` | what the GPU can do, and whether it computes correctly |
 //! | `source` | a `ByteSource` whose bytes JavaScript reads |
@@ -24,11 +25,12 @@
 //!
 //! await init();
 //! const source = { name: "model.gguf", length, read: async (offset, length) => bytes };
-//! const engine = await WebEngine.load([source], "{}", (status, loaded, total) => {}, new Cancel());
-//! const reply = await engine.session().chat('[{"role":"user","content":"Hello"}]', "{}", (delta) => {}, new Cancel());
+//! const engine = await WebEngine.load([source], undefined, "{}", (status, loaded, total) => {}, new Cancel());
+//! const reply = await engine.session().chat('[{"role":"user","content":"Hello"}]', [], "{}", (delta) => {}, new Cancel());
 //! ```
 #![cfg(all(target_family = "wasm", target_os = "unknown"))]
 
+mod attachment;
 #[cfg_attr(feature = "gpu", path = "on_gpu.rs")]
 #[cfg_attr(not(feature = "gpu"), path = "on_cpu.rs")]
 mod backend;
@@ -49,6 +51,7 @@ mod source;
 #[cfg(all(not(feature = "gpu"), target_feature = "atomics"))]
 mod threads;
 
+pub use attachment::WebAttachment;
 pub use cancel::Cancel;
 pub use engine::WebEngine;
 #[cfg(feature = "gpu")]

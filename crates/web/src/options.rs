@@ -40,6 +40,8 @@ pub(crate) struct LoadRequest {
     self_test: Option<bool>,
     /// Whether a GPU that is lost twice within a minute is given up: the caller then goes on on the CPU.
     give_up: Option<bool>,
+    /// Whether the weights of towers stay in memory after use.
+    keep_towers: Option<bool>,
 }
 
 impl LoadRequest {
@@ -65,6 +67,7 @@ impl LoadRequest {
         let kv = kv.map_err(|error| plain("option.wrong_type", &error.to_string()))?;
         let mut options = LoadOptions::default().kv(kv).entropy(Entropy::new(host::entropy));
         options.context = self.context;
+        options.keep_towers = self.keep_towers != Some(false);
         #[cfg(feature = "gpu")]
         {
             options.gpu_memory = self.memory;
@@ -141,7 +144,7 @@ fn chat_from(mut options: Map<String, Value>) -> Result<ChatOptions, Failure> {
     let think = options.remove("think").unwrap_or_default();
     let tools = tools(options.remove("tools"))?;
     let think = Think::from_value(&think).map_err(failure)?.is_on();
-    Ok(ChatOptions { generate: generate_from(options)?, think, tools })
+    Ok(ChatOptions { generate: generate_from(options)?, think, tools, ..ChatOptions::default() })
 }
 
 fn tools(value: Option<Value>) -> Result<Vec<Tool>, Failure> {

@@ -14,7 +14,8 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::{
-    Cancel,
+    Cancel, WebAttachment,
+    attachment::media,
     error::{Failure, Thrown, plain},
     gate::Gate,
     host::milliseconds,
@@ -56,12 +57,20 @@ impl WebSession {
     ///
     /// `on_event` is called with `started` when the prompt has been read, then with each delta. The promise gives the whole
     /// reply. All are JSON. The option `begun` has the tokens of a reply that another engine began with these options and its
-    /// seed: this one writes the rest, and `on_event` hears of the rest only.
+    /// seed: this one writes the rest, and `on_event` hears of the rest only. `attachments` are what the messages name.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
-    pub fn chat(&self, messages: String, options: String, on_event: Function, cancel: &Cancel) -> Promise {
+    pub fn chat(
+        &self,
+        messages: String,
+        attachments: Vec<WebAttachment>,
+        options: String,
+        on_event: Function,
+        cancel: &Cancel,
+    ) -> Promise {
         let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
-            let (messages, asked) = (options::messages(&messages)?, options::reply_options(&options)?);
+            let (messages, mut asked) = (options::messages(&messages)?, options::reply_options(&options)?);
+            asked.options.media = media(attachments);
             let engine = session.engine().clone();
             let mut reply = session.chat(&messages, &asked.options).map_err(|error| thrown.failure(error))?;
             reply.resume(&asked.begun);
@@ -72,11 +81,19 @@ impl WebSession {
     /// Adds a message to the conversation and answers it. The answer becomes part of the conversation, even if it is cancelled
     /// half-way.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
-    pub fn send(&self, message: String, options: String, on_event: Function, cancel: &Cancel) -> Promise {
+    pub fn send(
+        &self,
+        message: String,
+        attachments: Vec<WebAttachment>,
+        options: String,
+        on_event: Function,
+        cancel: &Cancel,
+    ) -> Promise {
         let gate = self.gate.clone();
         self.run(cancel, async move |session, thrown| {
             let mut messages = options::messages(&format!("[{message}]"))?;
-            let asked = options::reply_options(&options)?;
+            let mut asked = options::reply_options(&options)?;
+            asked.options.media = media(attachments);
             let Some(message) = messages.pop().filter(|_| messages.is_empty()) else {
                 return Err(plain("chat.wrong_type", "`send` takes one message, not a list"));
             };

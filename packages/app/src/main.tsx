@@ -4,6 +4,7 @@ import "./style/tokens.css";
 import "./style/base.css";
 import "./style/shell.css";
 import "./style/chat.css";
+import "./style/attachments.css";
 import "./style/markdown.css";
 import "./style/pages.css";
 import { render } from "preact";

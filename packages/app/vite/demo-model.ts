@@ -1,4 +1,5 @@
-// The demo model as a file of the app. The module `virtual:demo-model` has its address, size and digest.
+// The demo model as a file of the app, and an image and a sound to ask it about. The module `virtual:demo-model` has their addresses,
+// and the model's size and digest.
 //
 // The address contains a hash, like those of all assets, so that a cache can't confuse two versions. With the digest, a stored file
 // is recognised without a request.
@@ -10,6 +11,9 @@ import type { Plugin } from "vite";
 
 const MODULE = "virtual:demo-model";
 const FILE = fileURLToPath(new URL("../../../models/demo.gguf", import.meta.url));
+const EXAMPLES = { image: "demo-image-1.png", sound: "demo-audio-7.wav" };
+
+const example = (name: string) => fileURLToPath(new URL(`../../../testdata/demo/${name}`, import.meta.url));
 
 export function demoModel(): Plugin {
   return {
@@ -24,6 +28,8 @@ export function demoModel(): Plugin {
       const sha256 = createHash("sha256").update(file).digest("hex");
       return `
         export { default as url } from ${JSON.stringify(`${FILE}?url`)};
+        export { default as image } from ${JSON.stringify(`${example(EXAMPLES.image)}?url`)};
+        export { default as sound } from ${JSON.stringify(`${example(EXAMPLES.sound)}?url`)};
         export const bytes = ${file.length};
         export const sha256 = ${JSON.stringify(sha256)};
       `;

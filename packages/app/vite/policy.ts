@@ -1,7 +1,8 @@
 // The Content-Security-Policy of the built page.
 //
 // Only in builds: during development, Vite adds inline styles and its own client to the page. `connect-src` is wide because users
-// load models from any address; scripts, styles and images of other origins are forbidden.
+// load models from any address; scripts, styles, images and sounds of other origins are forbidden. What the user attaches has an address
+// that begins with blob:.
 
 import type { Plugin } from "vite";
 
@@ -10,7 +11,8 @@ const POLICY = [
   "script-src 'self' 'wasm-unsafe-eval'",
   "worker-src 'self'",
   "style-src 'self'",
-  "img-src 'self'",
+  "img-src 'self' blob:",
+  "media-src 'self' blob:",
   // The fonts of KaTeX, which are files of the app.
   "font-src 'self'",
   "manifest-src 'self'",

@@ -1,6 +1,7 @@
 // The page's side: sends calls and waits for their answers.
 
 import { fromSent, RullamaError, toSent } from "./errors.js";
+import type { PageMedium, Shelf } from "./media/attachments.js";
 import type { Answer, Name, Port, Protocol, Request } from "./protocol.js";
 import type { CustomSource, EngineInfo } from "./types.js";
 
@@ -13,15 +14,18 @@ interface Pending {
   resolve: (result: never) => void;
   reject: (error: RullamaError) => void;
   onEvent: ((event: never) => void) | undefined;
+  signal: AbortSignal | undefined;
 }
 
-export class Caller {
+export class Caller implements Shelf {
   readonly #port: Port<Request, Answer>;
   readonly #pending = new Map<number, Pending>();
   readonly #readers: CustomSource[] = [];
+  readonly #media = new Map<number, PageMedium>();
   /** Is told when the model has moved to another backend. */
   onMoved: (info: EngineInfo) => void = () => {};
   #next = 1;
+  #nextMedium = 1;
   #broken: RullamaError | undefined;
 
   constructor(port: Port<Request, Answer>) {
@@ -32,6 +36,23 @@ export class Caller {
   /** Keeps a reader here, and gives the number by which the other side reads from it. */
   addReader(reader: CustomSource): number {
     return this.#readers.push(reader) - 1;
+  }
+
+  /** Keeps an image or a sound here, and gives the number by which the other side asks for it. */
+  addMedium(medium: PageMedium): number {
+    const number = this.#nextMedium++;
+    this.#media.set(number, medium);
+    return number;
+  }
+
+  /** The image or sound with a number. */
+  medium(number: number): PageMedium | undefined {
+    return this.#media.get(number);
+  }
+
+  /** Forgets images and sounds. */
+  dropMedia(numbers: readonly number[]): void {
+    numbers.forEach((number) => this.#media.delete(number));
   }
 
   /** Sends a call. Aborting the signal cancels it. */
@@ -63,6 +84,7 @@ export class Caller {
         resolve: (result) => settle(() => resolve(result)),
         reject: (error) => settle(() => reject(error)),
         onEvent: onEvent as Pending["onEvent"],
+        signal,
       });
       this.#port.post({ kind: "call", id, name, params });
     });
@@ -87,10 +109,28 @@ export class Caller {
         return this.#pending.get(answer.id)?.reject(fromSent(answer.error));
       case "read":
         return void this.#read(answer.id, answer.reader, answer.offset, answer.length);
+      case "decode":
+        return void this.#decode(answer.id, answer.call, answer.number);
       case "moved":
         return this.onMoved(answer.info);
       case "broken":
         return this.break(fromSent(answer.error));
+    }
+  }
+
+  async #decode(id: number, call: number, number: number): Promise<void> {
+    try {
+      const medium = this.#media.get(number);
+      const pending = this.#pending.get(call);
+      if (!medium || !pending) {
+        // Its call is over.
+        throw RullamaError.cancelled();
+      }
+      const decoded = await medium.decode(pending.signal);
+      const { buffer } = "rgba" in decoded ? decoded.rgba : decoded.samples;
+      this.#port.post({ kind: "decoded", id, decoded }, [buffer]);
+    } catch (thrown) {
+      this.#port.post({ kind: "decoded", id, error: toSent(thrown) });
     }
   }
 

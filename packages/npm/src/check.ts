@@ -26,6 +26,12 @@ export const runningPlace: Expected = {
   is: (value) => typeof value === "boolean" || value === "blob" || anyObject.is(value),
 };
 
+/** One file of a model. */
+export const anySource: Expected = {
+  words: "a URL, File, Blob or another source of a file",
+  is: (value) => typeof value === "string" || anyObject.is(value),
+};
+
 /** The option `wasm`. */
 export const wasmLocation: Expected = {
   words: "a URL or a WebAssembly.Module",
@@ -48,12 +54,17 @@ export function checkedOptions<T extends object>(options: T | null | undefined, 
     if (!expected) {
       throw new RullamaError("option.unknown", `Option \`${name}\` does not exist. The options are ${Object.keys(known).join(", ")}.`);
     }
-    if (value !== undefined && !expected.is(value)) {
-      const code = typeof value === "number" && expected.words.includes("number") ? "option.out_of_range" : "option.wrong_type";
-      throw new RullamaError(code, `Option \`${name}\` is ${shown(value)}. It must be ${expected.words}.`);
-    }
+    checkOption(name, value, expected);
   }
   return given;
+}
+
+/** Refuses an option that has another value. */
+export function checkOption(name: string, value: unknown, expected: Expected): void {
+  if (value !== undefined && !expected.is(value)) {
+    const code = typeof value === "number" && expected.words.includes("number") ? "option.out_of_range" : "option.wrong_type";
+    throw new RullamaError(code, `Option \`${name}\` is ${shown(value)}. It must be ${expected.words}.`);
+  }
 }
 
 /** Options whose names and values are checked later. */

@@ -5,7 +5,7 @@
 
 import { optionsObject } from "./check.js";
 import { RullamaError } from "./errors.js";
-import { checkOptionNames, messagesJson, optionsJson } from "./names.js";
+import { checkOptionNames, messagesJson, optionsJson, shown } from "./names.js";
 import { chooseBackend } from "./backend.js";
 import { onBroken, runtime, type Runtime } from "./runtime.js";
 import { checkNumber, RANGES } from "./ranges.js";
@@ -71,7 +71,7 @@ export class Model {
       const { kind } = await chooseBackend();
       const wasm = await runtime(kind, { threads: 1 });
       const cancel = new wasm.Cancel();
-      const load = wasm.WebEngine.load([source], JSON.stringify(options), () => {}, cancel);
+      const load = wasm.WebEngine.load([source], undefined, JSON.stringify(options), () => {}, cancel);
       const engine = await unlessBroken(load).finally(() => cancel.free());
       return new Model(wasm, engine, source);
     } catch (thrown) {
@@ -151,7 +151,7 @@ export class Model {
 
   /** The prompt text of a conversation, with or without `<bos>`. */
   renderChat(messages: readonly Message[], withBos = true): string {
-    const prompt = this.#engine.render(messagesJson(messages), optionsJson({ think: false }));
+    const prompt = this.#engine.render(messagesJson(messages, shown), optionsJson({ think: false }));
     return withBos ? prompt : prompt.replace(/^<bos>/, "");
   }
 

@@ -1,13 +1,11 @@
 // OpenAI's chat completions API: `engine.chat.completions.create({ messages, stream })`.
 
-import { anyObject, checkedOptions } from "./check.js";
+import { anyObject, callable, checkedOptions } from "./check.js";
 import { RullamaError } from "./errors.js";
+import { IMAGE_BUDGETS } from "./media/options.js";
 import { checkNumber, RANGES } from "./ranges.js";
 import type { Reply } from "./reply.js";
-import type { ChatOptions, ChosenLogprob, Message, ReplyResult, Role, Tool, ToolCall } from "./types.js";
-
-/** A part of a message's content. */
-export type ContentPart = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
+import type { ChatOptions, ChosenLogprob, ContentPart, EncodeProgress, ImageBudget, Message, ReplyResult, Role, Tool, ToolCall } from "./types.js";
 
 export interface CompletionMessage {
   role: Role;
@@ -16,6 +14,14 @@ export interface CompletionMessage {
   reasoning_content?: string;
   tool_calls?: CompletionToolCall[];
   tool_call_id?: string;
+}
+
+/** What a request has besides OpenAI's fields. */
+export interface CompletionOptions {
+  /** Cancels the reply. */
+  signal?: AbortSignal;
+  /** As in {@link ChatOptions.onEncode}. */
+  onEncode?: (progress: EncodeProgress) => void;
 }
 
 export interface CompletionToolCall {
@@ -56,6 +62,8 @@ export interface CompletionRequest {
   presence_penalty?: number;
   /** `none` turns reasoning off; every other level turns it on. */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high";
+  /** How many tokens each image may take: {@link ChatOptions.imageBudget}. Not part of OpenAI's API. */
+  image_budget?: ImageBudget;
   user?: string;
   metadata?: Record<string, string>;
   store?: boolean;
@@ -147,20 +155,20 @@ export class Completions {
   /** Answers a conversation: as a whole, or with `stream: true` in chunks. Leaving the loop over the chunks stops the model. */
   create(
     request: CompletionRequest & { stream: true },
-    options?: { signal?: AbortSignal },
+    options?: CompletionOptions,
   ): Promise<AsyncIterable<CompletionChunk>>;
-  create(request: CompletionRequest & { stream?: false }, options?: { signal?: AbortSignal }): Promise<Completion>;
+  create(request: CompletionRequest & { stream?: false }, options?: CompletionOptions): Promise<Completion>;
   create(
     request: CompletionRequest,
-    options?: { signal?: AbortSignal },
+    options?: CompletionOptions,
   ): Promise<Completion | AsyncIterable<CompletionChunk>>;
   async create(
     request: CompletionRequest,
-    options: { signal?: AbortSignal } = {},
+    options: CompletionOptions = {},
   ): Promise<Completion | AsyncIterable<CompletionChunk>> {
     checkRequest(request);
-    const { signal } = checkedOptions(options, { signal: anyObject });
-    const reply = this.#answer(readMessages(request.messages), readOptions(request, signal));
+    const { signal, onEncode } = checkedOptions(options, { signal: anyObject, onEncode: callable });
+    const reply = this.#answer(readMessages(request.messages), { ...readOptions(request, signal), ...(onEncode ? { onEncode } : {}) });
     const head = {
       id: `chatcmpl-${crypto.randomUUID()}`,
       created: Math.floor(Date.now() / 1000),
@@ -264,28 +272,16 @@ function readMessages(messages: CompletionMessage[]): Message[] {
       names.set(call.id, call.function.name);
     }
     const toolName = role === "tool" ? (name ?? names.get(id ?? "")) : undefined;
-    const parts = typeof content === "string" || !content ? [] : content;
-    const images = parts.flatMap((part) => (part.type === "image_url" ? [base64(part.image_url.url)] : []));
-    const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
     return {
       role,
-      content: typeof content === "string" ? content : texts.join(""),
+      content: content ?? "",
       ...(thought ? { thought } : {}),
       // The engine also accepts arguments as a JSON string.
       ...(calls ? { toolCalls: calls as unknown as ToolCall[] } : {}),
       ...(id ? { toolCallId: id } : {}),
       ...(toolName ? { toolName } : {}),
-      ...(images.length > 0 ? { images } : {}),
     };
   });
-}
-
-function base64(url: string): string {
-  const found = /^data:[^,]*;base64,(.*)$/s.exec(url);
-  if (!found?.[1]) {
-    throw new RullamaError("chat.wrong_type", "`image_url` must be a data URL with base64.");
-  }
-  return found[1];
 }
 
 /** The fields of a request: true for those that are used, false for those that only label a request. */
@@ -312,6 +308,7 @@ const FIELDS: Record<keyof CompletionRequest, boolean> = {
   frequency_penalty: true,
   presence_penalty: true,
   reasoning_effort: true,
+  image_budget: true,
   user: false,
   metadata: false,
   store: false,
@@ -329,6 +326,7 @@ const VALUES: Partial<Record<keyof CompletionRequest, readonly unknown[]>> = {
   parallel_tool_calls: [true],
   logprobs: [true, false],
   reasoning_effort: ["none", "minimal", "low", "medium", "high"],
+  image_budget: IMAGE_BUDGETS,
 };
 
 /** Refuses unknown fields, and values that would have to change the answer but cannot. Null stands for a field that is left out. */
@@ -397,6 +395,7 @@ function readOptions(request: CompletionRequest, signal?: AbortSignal): ChatOpti
     presencePenalty: request.presence_penalty,
     topLogprobs: request.logprobs ? (request.top_logprobs ?? 0) : undefined,
     think: request.reasoning_effort ? request.reasoning_effort !== "none" : undefined,
+    imageBudget: request.image_budget,
     signal,
   };
   const given = Object.entries(known).filter(([, value]) => value !== undefined && value !== null);

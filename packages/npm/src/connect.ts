@@ -25,7 +25,7 @@ export function connect(where: boolean | "blob" | Worker): Caller {
   const worker = typeof where === "object" ? where : where === "blob" ? blobWorker() : ownWorker();
   let answered = false;
   const caller = new Caller({
-    post: (message) => worker.postMessage(message),
+    post: (message, moved = []) => worker.postMessage(message, moved),
     listen: (listener) => {
       worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => {
         answered = true;

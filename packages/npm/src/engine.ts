@@ -17,8 +17,10 @@ import { Completions } from "./completions.js";
 import { connect } from "./connect.js";
 import { RullamaError } from "./errors.js";
 import { INSPECT_OPTIONS, isTight, loadRequest } from "./load-request.js";
-import { messageJson, messagesJson, optionsJson, readMessages } from "./names.js";
-import type { LoadParams } from "./protocol.js";
+import { Attachments, withSources } from "./media/attachments.js";
+import { takeMediaOptions } from "./media/options.js";
+import { messageJson, messagesJson, optionsJson, readMessages, shown } from "./names.js";
+import type { ChatEvent, LoadParams, ReplyEvent } from "./protocol.js";
 import { Reply } from "./reply.js";
 import { describeStore } from "./source/open.js";
 import { askToPersist } from "./store/persist.js";
@@ -28,6 +30,7 @@ import type {
   GenerateOptions,
   KernelUse,
   LoadOptions,
+  MediaInfo,
   Message,
   ModelSource,
 } from "./types.js";
@@ -78,7 +81,7 @@ export class Engine {
     const pause = (paused: boolean) => void caller.call("pause", { paused }).catch(() => {});
     this.#unwatch = pauses ? watchHidden(pause) : () => {};
     const chat = (messages: readonly Message[], options: ChatOptions = {}) =>
-      chatReply(caller, SHARED_SESSION, messages, options);
+      chatReply(caller, SHARED_SESSION, info.media, messages, options);
     this.chat = Object.assign(chat, { completions: new Completions(chat, info.name) });
   }
 
@@ -123,7 +126,7 @@ export class Engine {
 
   /** A separate conversation with its own key-value cache on the GPU. */
   session(): Session {
-    return new Session(this.#caller, this.#sessions++);
+    return new Session(this.#caller, this.#sessions++, this.#info.media);
   }
 
   /** The tokens of a text. */
@@ -138,9 +141,10 @@ export class Engine {
     return this.#caller.call("detokenize", { ids: checkedIds(ids), special });
   }
 
-  /** The prompt text of a conversation. */
+  /** The prompt text of a conversation. Images and sounds appear as tags: `[img-0]`. */
   async render(messages: readonly Message[], options: ChatOptions = {}): Promise<string> {
-    const params = { messages: messagesJson(messages), options: optionsJson(optionsObject(options)) };
+    const { rest } = takeMediaOptions(optionsObject(options));
+    const params = { messages: messagesJson(messages, shown), options: optionsJson(rest) };
     return this.#caller.call("render", params);
   }
 
@@ -166,25 +170,37 @@ export class Engine {
 export class Session {
   readonly #caller: Caller;
   readonly #id: number;
+  readonly #takes: MediaInfo;
+  /** The images and sounds of the messages of {@link send}. */
+  #media: number[] = [];
 
   /** @internal */
-  constructor(caller: Caller, id: number) {
+  constructor(caller: Caller, id: number, takes: MediaInfo) {
     this.#caller = caller;
     this.#id = id;
+    this.#takes = takes;
   }
 
   /** Adds a message (a text is a message of the user) and answers it. The answer becomes part of the conversation. */
   send(message: string | Message, options: ChatOptions = {}): Reply {
     const given = optionsObject(options);
     return new Reply(async (onEvent, signal) => {
-      const params = { session: this.#id, message: messageJson(message), options: optionsJson(given) };
-      return this.#caller.call("send", params, { signal, onEvent });
+      const { imageBudget, onEncode, rest } = takeMediaOptions(given);
+      const attached = new Attachments(this.#caller, this.#takes, imageBudget);
+      try {
+        const messageText = messageJson(message, attached.take);
+        const params = { session: this.#id, message: messageText, options: optionsJson(rest), ...attached.params };
+        return await this.#caller.call("send", params, { signal, onEvent: listener(onEvent, onEncode) });
+      } finally {
+        // They may be needed again with a later message.
+        this.#media.push(...attached.numbers);
+      }
     }, given.signal);
   }
 
   /** Answers a whole conversation, which replaces this session's. */
   chat(messages: readonly Message[], options: ChatOptions = {}): Reply {
-    return chatReply(this.#caller, this.#id, messages, options);
+    return chatReply(this.#caller, this.#id, this.#takes, messages, options);
   }
 
   /** Continues a text, or token ids, without a chat template. */
@@ -194,26 +210,41 @@ export class Session {
 
   /** The messages of {@link send}, and the answers to them. */
   async messages(): Promise<Message[]> {
-    return readMessages(await this.#caller.call("messages", { session: this.#id }));
+    return withSources(readMessages(await this.#caller.call("messages", { session: this.#id })), this.#caller);
   }
 
   /** Removes all messages. */
-  clear(): Promise<void> {
-    return this.#caller.call("clear", { session: this.#id });
+  async clear(): Promise<void> {
+    const media = this.#media;
+    await this.#caller.call("clear", { session: this.#id });
+    this.#caller.dropMedia(media);
+    this.#media = this.#media.filter((number) => !media.includes(number));
   }
 
   /** Cancels the current reply, if there is one, and frees the session's memory. */
-  close(): Promise<void> {
-    return this.#caller.call("close", { session: this.#id });
+  async close(): Promise<void> {
+    await this.#caller.call("close", { session: this.#id });
+    this.#caller.dropMedia(this.#media);
   }
 }
 
-function chatReply(caller: Caller, session: number, messages: readonly Message[], options: ChatOptions): Reply {
+function chatReply(caller: Caller, session: number, takes: MediaInfo, messages: readonly Message[], options: ChatOptions): Reply {
   const given = optionsObject(options);
   return new Reply(async (onEvent, signal) => {
-    const params = { session, messages: messagesJson(messages), options: optionsJson(given) };
-    return caller.call("chat", params, { signal, onEvent });
+    const { imageBudget, onEncode, rest } = takeMediaOptions(given);
+    const attached = new Attachments(caller, takes, imageBudget);
+    try {
+      const params = { session, messages: messagesJson(messages, attached.take), options: optionsJson(rest), ...attached.params };
+      return await caller.call("chat", params, { signal, onEvent: listener(onEvent, onEncode) });
+    } finally {
+      attached.drop();
+    }
   }, given.signal);
+}
+
+/** Tells the events of encoding to `onEncode`, and the others to the reply. */
+function listener(onEvent: (event: ReplyEvent) => void, onEncode: ChatOptions["onEncode"]): (event: ChatEvent) => void {
+  return (event) => ("encoding" in event ? onEncode?.(event.encoding) : onEvent(event));
 }
 
 function generateReply(

@@ -4,9 +4,9 @@ import { chooseBackend, reasonToLeave, type Gpu } from "./backend.js";
 import { RullamaError } from "./errors.js";
 import type { InspectParams } from "./protocol.js";
 import { runtime, type Runtime } from "./runtime.js";
+import { closeFiles, openFiles, urlsOf, type ModelFiles } from "./source/files.js";
 import { held } from "./source/held.js";
 import { isStored, open, openRemote, type OpenOptions } from "./source/open.js";
-import type { ByteSource } from "./source/types.js";
 import { startThreads, threadCount } from "./threads.js";
 import type { BackendInfo, ModelReport } from "./types.js";
 import type { WebEngine } from "./wasm/rullama.js";
@@ -19,7 +19,7 @@ export type Reading = Omit<OpenOptions, "onDownload">;
 /** What a load needs, however often it is tried. */
 export interface Wanted {
   params: InspectParams;
-  sources: ByteSource[];
+  files: ModelFiles;
 }
 
 /** A model with everything that was opened for it. */
@@ -61,9 +61,9 @@ export async function loadModel(wanted: Wanted, backend: BackendInfo, signal: Ab
 }
 
 /** The same without the limit of memory, which was meant for the GPU: with it, the CPU could read weights again for each token. */
-export function withoutLimit({ params, sources }: Wanted): Wanted {
+export function withoutLimit({ params, files }: Wanted): Wanted {
   const options = JSON.stringify({ ...(JSON.parse(params.options) as object), memory: undefined });
-  return { params: { ...params, options }, sources };
+  return { params: { ...params, options }, files };
 }
 
 /** Why a model moves to the CPU after an error of the GPU; undefined if it does not. */
@@ -72,7 +72,7 @@ export function reasonToMove({ params }: Wanted, thrown: unknown): string | unde
 }
 
 /** Loads a model on one backend. */
-export async function loadOn(backend: BackendInfo, { params, sources }: Wanted, signal: AbortSignal, told: Told): Promise<Loaded> {
+export async function loadOn(backend: BackendInfo, { params, files }: Wanted, signal: AbortSignal, told: Told): Promise<Loaded> {
   const onGpu = backend.kind === "gpu";
   const wasm = await runtime(backend.kind, params);
   await startThreads(wasm, threadCount(params.threads));
@@ -80,15 +80,15 @@ export async function loadOn(backend: BackendInfo, { params, sources }: Wanted, 
   // Only where something else can take over is a GPU given up that is lost twice within a minute.
   const mayMove = onGpu && (params.backend ?? "auto") === "auto";
   const options = mayMove ? JSON.stringify({ ...(JSON.parse(params.options) as object), give_up: true }) : params.options;
-  const files = onGpu ? sources : await held(sources, signal);
-  const engine = await cancellable(wasm, signal, (cancel) => wasm.WebEngine.load(files, options, told, cancel));
-  return { params, sources, wasm, engine, backend, gpuName: name };
+  const sources = onGpu ? files.sources : await held(files.sources, signal);
+  const engine = await cancellable(wasm, signal, (cancel) => wasm.WebEngine.load(sources, files.projector, options, told, cancel));
+  return { params, files, wasm, engine, backend, gpuName: name };
 }
 
 /** The error of a model that does not fit on the GPU; where the CPU has room for it, with the advice to use that. */
-async function withAdvice({ params, sources }: Wanted, thrown: unknown, signal: AbortSignal): Promise<unknown> {
+async function withAdvice({ params, files }: Wanted, thrown: unknown, signal: AbortSignal): Promise<unknown> {
   const { code, message, details } = RullamaError.from(thrown);
-  if (!["memory.too_large", "memory.exhausted"].includes(code) || !(await fitsOnCpu(params, sources, signal))) {
+  if (!["memory.too_large", "memory.exhausted"].includes(code) || !(await fitsOnCpu(withoutLimit({ params, files }), signal))) {
     return thrown;
   }
   const advice = `${message}. The CPU has room for it: load it with \`backend: "cpu"\``;
@@ -96,30 +96,30 @@ async function withAdvice({ params, sources }: Wanted, thrown: unknown, signal: 
 }
 
 /** Whether the CPU could hold a model. */
-async function fitsOnCpu(params: InspectParams, sources: ByteSource[], signal: AbortSignal): Promise<boolean> {
+async function fitsOnCpu(wanted: Wanted, signal: AbortSignal): Promise<boolean> {
   try {
-    const wasm = await runtime("cpu", params);
-    // The limit that the options set is the GPU's.
-    const options = JSON.stringify({ ...(JSON.parse(params.options) as object), memory: undefined });
-    const report = JSON.parse(await cancellable(wasm, signal, (cancel) => wasm.inspect(sources, options, cancel))) as ModelReport;
+    const report = await inspectOn(await runtime("cpu", wanted.params), wanted, signal);
     return report.memory.needed <= MOST_ON_CPU;
   } catch {
     return false;
   }
 }
 
+async function inspectOn(wasm: Runtime, { params, files }: Wanted, signal: AbortSignal): Promise<ModelReport> {
+  const report = cancellable(wasm, signal, (cancel) => wasm.inspect(files.sources, files.projector, params.options, cancel));
+  return JSON.parse(await report) as ModelReport;
+}
+
 /** Inspects a model; fails as loading it would. */
-export async function inspectModel({ params, sources }: Wanted, { backend, wasm }: { backend: BackendInfo; wasm: Runtime }, signal: AbortSignal): Promise<ModelReport> {
+export async function inspectModel(wanted: Wanted, { backend, wasm }: { backend: BackendInfo; wasm: Runtime }, signal: AbortSignal): Promise<ModelReport> {
   try {
-    const report = await cancellable(wasm, signal, (cancel) => wasm.inspect(sources, params.options, cancel));
-    return { ...(JSON.parse(report) as ModelReport), backend };
+    return { ...(await inspectOn(wasm, wanted, signal)), backend };
   } catch (thrown) {
-    const wanted = { params, sources };
     const why = backend.kind === "gpu" && !signal.aborted ? reasonToMove(wanted, thrown) : undefined;
     if (why === undefined) {
       throw backend.kind === "gpu" ? await withAdvice(wanted, thrown, signal) : thrown;
     }
-    return inspectModel(wanted, { backend: { kind: "cpu", reason: why }, wasm: await runtime("cpu", params) }, signal);
+    return inspectModel(wanted, { backend: { kind: "cpu", reason: why }, wasm: await runtime("cpu", wanted.params) }, signal);
   }
 }
 
@@ -155,28 +155,30 @@ export async function inspectDownloads(params: InspectParams, chosen: { backend:
   if (!store) {
     return remote;
   }
-  for (const file of params.sources) {
-    if (file.kind === "url" && !(await isStored(file.url, store))) {
-      remote.add(file.url);
+  for (const [url, kept] of urlsOf(params, store)) {
+    if (!(await isStored(url, kept))) {
+      remote.add(url);
     }
   }
   if (remote.size === 0) {
     return remote;
   }
   const silent: OpenOptions = { ...reading, onDownload: () => {}, onVerify: () => {} };
-  const sources: ByteSource[] = [];
+  let files: ModelFiles | undefined;
   try {
-    for (const file of params.sources) {
+    files = await openFiles(params, store, (file, kept) => {
       const isRemote = file.kind === "url" && remote.has(file.url);
-      sources.push(isRemote ? await openRemote(file.url, silent) : await open(file, file.kind === "url" ? { ...silent, store } : silent));
-    }
-    await inspectModel({ params, sources }, chosen, opening.signal);
+      return isRemote ? openRemote(file.url, silent) : open(file, file.kind === "url" ? { ...silent, store: kept } : silent);
+    });
+    await inspectModel({ params, files }, chosen, opening.signal);
   } catch (thrown) {
     if (!UNREADABLE.includes(String((thrown as { code?: unknown }).code))) {
       throw thrown;
     }
   } finally {
-    sources.forEach((source) => source.close?.());
+    if (files) {
+      closeFiles(files);
+    }
   }
   return remote;
 }

@@ -1,6 +1,7 @@
 // Options and messages as the JSON that the engine reads, which has other names for some of them.
 
 import { RullamaError } from "./errors.js";
+import { withoutMedia, type Take } from "./media/parts.js";
 import { checkNumber, type OptionRange, RANGES } from "./ranges.js";
 import type { ChatOptions, GenerateOptions, Message, Role } from "./types.js";
 
@@ -71,8 +72,8 @@ function checkOption(name: string, value: unknown): void {
   }
 }
 
-/** A conversation as JSON. */
-export function messagesJson(messages: readonly Message[]): string {
+/** A conversation as JSON. `take` gets its images and sounds. */
+export function messagesJson(messages: readonly Message[], take: Take): string {
   if (!Array.isArray(messages)) {
     throw new RullamaError("chat.wrong_type", "`messages` must be a list of messages.");
   }
@@ -80,17 +81,20 @@ export function messagesJson(messages: readonly Message[]): string {
     throw new RullamaError("chat.missing_field", "`messages` is empty. Pass at least one message.");
   }
   messages.forEach(checkRole);
-  return JSON.stringify(messages.map((message) => renamed(message, FIELDS)));
+  return JSON.stringify(messages.map((message) => renamed(withoutMedia(message, take), FIELDS)));
 }
 
-/** One message as JSON. A text is a message of the user. */
-export function messageJson(message: string | Message): string {
+/** One message as JSON. A text is a message of the user. `take` gets its images and sounds. */
+export function messageJson(message: string | Message, take: Take): string {
   if (typeof message === "string") {
     return JSON.stringify({ role: "user", content: message });
   }
   checkRole(message);
-  return JSON.stringify(renamed(message, FIELDS));
+  return JSON.stringify(renamed(withoutMedia(message, take), FIELDS));
 }
+
+/** Stands for the images and sounds of a prompt that is only shown. */
+export const shown: Take = (medium) => medium;
 
 /** Refuses a role that the prompt format does not have: a model would read it as text. The engine reports a missing role. */
 function checkRole(message: Message): void {

@@ -5,7 +5,9 @@ import type { SentError } from "./errors.js";
 import type {
   Delta,
   DeviceReport,
+  EncodeProgress,
   EngineInfo,
+  ImageBudget,
   KernelUse,
   ModelReport,
   ProgressEvent,
@@ -24,8 +26,30 @@ export type SentSource =
   /** A reader that stays on the page. The service requests ranges from it. */
   | { kind: "page"; reader: number; name: string; length: number };
 
+/** An image or a sound of a request. It stays on the page, where it has this number, until the service asks for it. */
+export interface SentMedium {
+  medium: "image" | "audio";
+  number: number;
+  budget?: ImageBudget;
+}
+
+/** The pixels of an image: red, green, blue and opacity, row by row. */
+export interface DecodedImage {
+  rgba: Uint8Array<ArrayBuffer>;
+  width: number;
+  height: number;
+}
+
+/** A sound: one channel, 16,000 samples a second. */
+export interface DecodedSound {
+  samples: Float32Array<ArrayBuffer>;
+}
+
+export type DecodedMedium = DecodedImage | DecodedSound;
+
 export interface InspectParams {
   sources: SentSource[];
+  projector?: SentSource;
   /** Options of the engine, as JSON. */
   options: string;
   headers?: Record<string, string>;
@@ -53,6 +77,16 @@ export interface Started {
 /** An event of a reply: one `started`, then deltas. */
 export type ReplyEvent = { started: Started } | Delta;
 
+/** An event of a reply to messages: images and sounds are encoded first. */
+export type ChatEvent = { encoding: EncodeProgress } | ReplyEvent;
+
+/** What replies to messages have in common. The messages' lists `images` and `audio` have the numbers of `media`, as text. */
+interface ReplyParams {
+  session: number;
+  options: string;
+  media?: SentMedium[];
+}
+
 /** Every call with its parameters, its result and its events. */
 export interface Protocol {
   load: { params: LoadParams; result: EngineInfo; event: ProgressEvent };
@@ -66,13 +100,14 @@ export interface Protocol {
   detokenize: { params: { ids: Uint32Array; special: boolean }; result: string; event: never };
   render: { params: { messages: string; options: string }; result: string; event: never };
   /** A session is created by the first call that names it. */
-  chat: { params: { session: number; messages: string; options: string }; result: ReplyResult; event: ReplyEvent };
-  send: { params: { session: number; message: string; options: string }; result: ReplyResult; event: ReplyEvent };
+  chat: { params: ReplyParams & { messages: string }; result: ReplyResult; event: ChatEvent };
+  send: { params: ReplyParams & { message: string }; result: ReplyResult; event: ChatEvent };
   generate: {
     params: { session: number; prompt: string | Uint32Array; options: string };
     result: ReplyResult;
     event: ReplyEvent;
   };
+  /** Their lists `images` and `audio` have the numbers of media, as text. */
   messages: { params: { session: number }; result: string; event: never };
   clear: { params: { session: number }; result: void; event: never };
   close: { params: { session: number }; result: void; event: never };
@@ -87,7 +122,8 @@ export type Name = keyof Protocol;
 export type Request =
   | { kind: "call"; id: number; name: Name; params: Protocol[Name]["params"] }
   | { kind: "cancel"; id: number }
-  | { kind: "bytes"; id: number; bytes?: Uint8Array; error?: SentError };
+  | { kind: "bytes"; id: number; bytes?: Uint8Array; error?: SentError }
+  | { kind: "decoded"; id: number; decoded?: DecodedMedium; error?: SentError };
 
 /** A message to the page. */
 export type Answer =
@@ -96,6 +132,8 @@ export type Answer =
   | { kind: "failed"; id: number; error: SentError }
   /** Requests a range from a reader on the page. */
   | { kind: "read"; id: number; reader: number; offset: number; length: number }
+  /** Requests an image or a sound on the page, decoded. It belongs to a call. */
+  | { kind: "decode"; id: number; call: number; number: number }
   /** The model is on another backend from now on. */
   | { kind: "moved"; info: EngineInfo }
   /** The service has failed and will not answer any more. */
@@ -103,7 +141,8 @@ export type Answer =
 
 /** One end of the connection. */
 export interface Port<Sent, Received> {
-  post(message: Sent): void;
+  /** Sends a message. What `moved` lists is not copied to another thread, but moved there. */
+  post(message: Sent, moved?: Transferable[]): void;
   listen(listener: (message: Received) => void): void;
   close(): void;
 }

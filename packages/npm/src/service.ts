@@ -1,7 +1,8 @@
 // The engine's side: answers calls with the wasm module. One service runs one model. If its GPU fails for good, the model is loaded on
 // the CPU, and the conversations and the reply that is being written go on there.
 
-import { RullamaError, toSent } from "./errors.js";
+import { Conversation, type Asked } from "./conversation.js";
+import { fromSent, RullamaError, toSent, type SentError } from "./errors.js";
 import {
   cancellable,
   chosenRuntime,
@@ -12,33 +13,30 @@ import {
   loadOn,
   reasonToMove,
   withoutLimit,
-  type Cancel,
   type Loaded,
   type Reading,
 } from "./loading.js";
+import { encode } from "./media/encode.js";
 import { LoadProgress } from "./progress.js";
-import type { Answer, InspectParams, LoadParams, Name, Port, Protocol, ReplyEvent, Request } from "./protocol.js";
+import type { Answer, DecodedMedium, InspectParams, LoadParams, Name, Port, Protocol, ReplyEvent, Request, SentMedium } from "./protocol.js";
 import { gpuRuntime, onBroken } from "./runtime.js";
 import { fileName } from "./source/addresses.js";
+import { closeFiles, openFiles, type ModelFiles } from "./source/files.js";
 import { open, type OpenOptions } from "./source/open.js";
-import type { ByteSource } from "./source/types.js";
-import type { ChosenLogprob, DeviceReport, EngineInfo, KernelUse, ModelReport, ProgressEvent, ReplyResult } from "./types.js";
-import type { WebEngine, WebSession } from "./wasm/rullama.js";
+import type { ChosenLogprob, DeviceReport, EncodeProgress, EngineInfo, KernelUse, ModelReport, ProgressEvent, ReplyResult } from "./types.js";
+import type { WebEngine } from "./wasm/rullama.js";
 
-/** The signal that cancels a call, and the function that sends its events. */
+/** A call: its number, the signal that cancels it, and the function that sends its events. */
 interface Context {
+  call: number;
   signal: AbortSignal;
   tell(event: unknown): void;
 }
 
-/** A conversation, and the last of the replies that wait for their turn. */
-interface OpenSession {
-  session: WebSession;
-  /** The model that it belongs to. */
-  on: Loaded;
-  turn: Promise<unknown>;
-  /** Cancels its replies. */
-  closing: AbortController;
+/** An answer of the page that is waited for. */
+interface Awaited {
+  resolve(value: unknown): void;
+  reject(error: RullamaError): void;
 }
 
 type Handlers = {
@@ -48,11 +46,12 @@ type Handlers = {
 export class Service {
   readonly #port: Port<Answer, Request>;
   readonly #running = new Map<number, AbortController>();
-  readonly #reads = new Map<number, { resolve: (bytes: Uint8Array) => void; reject: (error: RullamaError) => void }>();
-  readonly #sessions = new Map<number, OpenSession>();
+  /** What the page was asked for: ranges of files, images and sounds. */
+  readonly #awaited = new Map<number, Awaited>();
+  readonly #sessions = new Map<number, Conversation>();
   readonly #closed = new Set<number>();
   readonly #forget: () => void;
-  #nextRead = 1;
+  #nextAwaited = 1;
   #loaded: Loaded | undefined;
   /** The load on the CPU, while the model is on its way there. */
   #moving: Promise<boolean> | undefined;
@@ -72,16 +71,17 @@ export class Service {
         return void this.#call(request.id, request.name, request.params);
       case "cancel":
         return this.#running.get(request.id)?.abort();
-      case "bytes": {
-        const read = this.#reads.get(request.id);
-        this.#reads.delete(request.id);
-        if (request.error) {
-          const { code, message } = request.error;
-          return read?.reject(new RullamaError(code, message));
-        }
-        return read?.resolve(request.bytes as Uint8Array);
-      }
+      case "bytes":
+        return this.#answered(request.id, request.bytes, request.error);
+      case "decoded":
+        return this.#answered(request.id, request.decoded, request.error);
     }
+  }
+
+  #answered(id: number, value: unknown, error: SentError | undefined): void {
+    const awaited = this.#awaited.get(id);
+    this.#awaited.delete(id);
+    return error ? awaited?.reject(fromSent(error)) : awaited?.resolve(value);
   }
 
   async #call(id: number, name: Name, params: Protocol[Name]["params"]): Promise<void> {
@@ -90,7 +90,7 @@ export class Service {
     const tell = (event: unknown) => this.#port.post({ kind: "event", id, event });
     try {
       const handler = this.#handlers[name] as Handlers[Name];
-      const result = await handler(params as never, { signal: controller.signal, tell });
+      const result = await handler(params as never, { call: id, signal: controller.signal, tell });
       this.#port.post({ kind: "done", id, result });
     } catch (thrown) {
       this.#port.post({ kind: "failed", id, error: toSent(thrown) });
@@ -108,17 +108,16 @@ export class Service {
     tokenize: async ({ text, bos, special }) => this.#engine.tokenize(text, bos, special),
     detokenize: async ({ ids, special }) => this.#engine.detokenize(ids, special),
     render: async ({ messages, options }) => this.#engine.render(messages, options),
-    chat: async ({ session, messages, options }, context) =>
-      this.#reply(session, context, (session, begun, onEvent, cancel) => session.chat(messages, begun.after(options), onEvent, cancel)),
-    send: async ({ session, message, options }, context) =>
-      this.#reply(session, context, (session, begun, onEvent, cancel) => session.send(message, begun.after(options), onEvent, cancel)),
-    generate: async ({ session, prompt, options }, context) =>
-      this.#reply(session, context, (session, begun, onEvent, cancel) => {
+    chat: async ({ session, messages, ...params }, context) =>
+      this.#reply(session, params, context, (open, asked) => open.chat(messages, asked)),
+    send: async ({ session, message, ...params }, context) => this.#reply(session, params, context, (open, asked) => open.send(message, asked)),
+    generate: async ({ session, prompt, ...params }, context) =>
+      this.#reply(session, params, context, ({ session }, { options, onEvent, cancel }) => {
         const ids = typeof prompt === "string" ? this.#engine.tokenize(prompt, true, true) : prompt;
-        return session.generate(ids, begun.after(options), onEvent, cancel);
+        return session.generate(ids, options, onEvent, cancel);
       }),
-    messages: async ({ session }) => this.#inTurn(session, async ({ session }) => session.messages()),
-    clear: async ({ session }) => this.#inTurn(session, async ({ session }) => session.clear()),
+    messages: async ({ session }) => this.#inTurn(session, async (open) => open.messages()),
+    clear: async ({ session }) => this.#inTurn(session, async (open) => open.clear()),
     close: ({ session }) => this.#close(session),
     pause: async ({ paused }) => {
       this.#paused = paused;
@@ -129,7 +128,7 @@ export class Service {
 
   get #engine(): WebEngine {
     if (!this.#loaded) {
-      throw new RullamaError("engine.unloaded", "No model is loaded.");
+      throw unloaded();
     }
     return this.#loaded.engine;
   }
@@ -137,7 +136,7 @@ export class Service {
   async #load({ store, ...params }: LoadParams, context: Context): Promise<EngineInfo> {
     const { signal } = context;
     const events = new LoadProgress((event) => context.tell(event));
-    const sources: ByteSource[] = [];
+    let files: ModelFiles | undefined;
     try {
       const chosen = await chosenRuntime(params);
       const options: Reading = {
@@ -148,18 +147,20 @@ export class Service {
         readPage: (reader, offset, length) => this.#readPage(reader, offset, length),
       };
       events.expectDownloads(await inspectDownloads(params, chosen, options));
-      for (const file of params.sources) {
+      files = await openFiles(params, store, (file, store) => {
         const url = file.kind === "url" ? file.url : undefined;
         const onDownload: OpenOptions["onDownload"] = (name, loaded, total) => events.at("download", name, loaded, total, url);
-        sources.push(await open(file, { ...options, onDownload }));
-      }
-      const file = fileName(sources[0]?.name ?? "");
+        return open(file, { ...options, store, onDownload });
+      });
+      const file = fileName(files.sources[0]?.name ?? "");
       const progress = (status: ProgressEvent["status"], loaded: number, total: number) =>
         events.at(status, file, loaded, total);
-      this.#loaded = await loadModel({ params, sources }, chosen.backend, signal, progress);
+      this.#loaded = await loadModel({ params, files }, chosen.backend, signal, progress);
       return this.#info();
     } catch (thrown) {
-      sources.forEach((source) => source.close?.());
+      if (files) {
+        closeFiles(files);
+      }
       // A service that failed to load is not used again.
       this.#forget();
       throw thrown;
@@ -167,18 +168,18 @@ export class Service {
   }
 
   async #inspect(params: InspectParams, { signal }: Context): Promise<ModelReport> {
-    const { sources: sent, headers } = params;
     const ignore = () => {};
     const readPage = (reader: number, offset: number, length: number) => this.#readPage(reader, offset, length);
-    const sources: ByteSource[] = [];
+    let files: ModelFiles | undefined;
     try {
       const chosen = await chosenRuntime(params);
-      for (const file of sent) {
-        sources.push(await open(file, { signal, headers, onDownload: ignore, onVerify: ignore, readPage }));
-      }
-      return await inspectModel({ params, sources }, chosen, signal);
+      const options: OpenOptions = { signal, headers: params.headers, onDownload: ignore, onVerify: ignore, readPage };
+      files = await openFiles(params, undefined, (file) => open(file, options));
+      return await inspectModel({ params, files }, chosen, signal);
     } finally {
-      sources.forEach((source) => source.close?.());
+      if (files) {
+        closeFiles(files);
+      }
       // A service that has inspected a model is not used again.
       this.#forget();
     }
@@ -209,8 +210,9 @@ export class Service {
   /** Writes a reply of a session once the earlier ones are finished. */
   #reply(
     id: number,
-    { signal, tell }: Context,
-    begin: (session: WebSession, begun: Begun, onEvent: (json: string) => void, cancel: Cancel) => Promise<string>,
+    { options, media = [] }: { options: string; media?: SentMedium[] },
+    { call, signal, tell }: Context,
+    begin: (open: Conversation, asked: Asked) => Promise<string>,
   ): Promise<ReplyResult> {
     const begun = new Begun();
     const onEvent = (json: string) => {
@@ -222,16 +224,24 @@ export class Service {
     return this.#inTurn(id, async (open) => {
       const ended = AbortSignal.any([signal, open.closing.signal]);
       for (;;) {
-        const { session, on } = open;
-        const before = session.messages();
+        const { on } = open;
+        const before = open.messages();
         try {
-          const result = await cancellable(on.wasm, ended, (cancel) => begin(session, begun, onEvent, cancel));
+          const result = await cancellable(on.wasm, ended, (cancel) => {
+            const encoding = {
+              engine: on.engine,
+              cancel,
+              decoded: (medium: SentMedium) => this.#decoded(call, medium, ended),
+              tell: (progress: EncodeProgress) => tell({ encoding: progress }),
+            };
+            return begin(open, { media, options: begun.after(options), encode: (media) => encode(media, encoding), onEvent, cancel });
+          });
           return begun.whole(JSON.parse(result) as ReplyResult);
         } catch (thrown) {
           if (ended.aborted || !(await this.#leaves(on, thrown))) {
             throw thrown;
           }
-          this.#move(open, before);
+          open.move(this.#loaded as Loaded, before);
         }
       }
     });
@@ -272,31 +282,23 @@ export class Service {
     return true;
   }
 
-  /** Makes a session one of the model that is loaded now, with these messages. */
-  #move(open: OpenSession, messages: string): void {
-    open.session.free();
-    open.on = this.#loaded as Loaded;
-    open.session = open.on.engine.session();
-    if (messages !== "[]") {
-      open.session.restore(messages);
-    }
-  }
-
   /** Runs `work` with a session once everything requested of it earlier is finished. */
-  #inTurn<T>(id: number, work: (open: OpenSession) => Promise<T>): Promise<T> {
-    const engine = this.#engine;
+  #inTurn<T>(id: number, work: (open: Conversation) => Promise<T>): Promise<T> {
+    if (!this.#loaded) {
+      throw unloaded();
+    }
     if (this.#closed.has(id)) {
       throw new RullamaError("session.closed", "The session is closed.");
     }
     let open = this.#sessions.get(id);
     if (!open) {
-      open = { session: engine.session(), on: this.#loaded as Loaded, turn: Promise.resolve(), closing: new AbortController() };
+      open = new Conversation(this.#loaded);
       this.#sessions.set(id, open);
     }
     const own = open;
     const result = own.turn.then(() => {
       if (this.#loaded && this.#loaded !== own.on) {
-        this.#move(own, own.session.messages());
+        own.move(this.#loaded, own.messages());
       }
       return work(own);
     });
@@ -316,16 +318,31 @@ export class Service {
     await open.turn;
     // `#unload` may have freed it in the meantime.
     if (this.#sessions.delete(id)) {
-      open.session.free();
+      open.free();
     }
   }
 
   #readPage(reader: number, offset: number, length: number): Promise<Uint8Array> {
-    const id = this.#nextRead++;
-    return new Promise((resolve, reject) => {
-      this.#reads.set(id, { resolve, reject });
-      this.#port.post({ kind: "read", id, reader, offset, length });
-    });
+    return this.#ask((id) => ({ kind: "read", id, reader, offset, length }));
+  }
+
+  /** An image or a sound of a call. */
+  #decoded(call: number, { number }: SentMedium, signal: AbortSignal): Promise<DecodedMedium> {
+    return this.#ask((id) => ({ kind: "decode", id, call, number }), signal);
+  }
+
+  /** Asks the page for something, and waits for it, but not once `signal` is aborted. */
+  #ask<T>(question: (id: number) => Answer, signal?: AbortSignal): Promise<T> {
+    const id = this.#nextAwaited++;
+    const giveUp = () => this.#answered(id, undefined, toSent(RullamaError.cancelled()));
+    return new Promise<unknown>((resolve, reject) => {
+      this.#awaited.set(id, { resolve, reject });
+      signal?.addEventListener("abort", giveUp);
+      if (signal?.aborted) {
+        return giveUp();
+      }
+      this.#port.post(question(id));
+    }).finally(() => signal?.removeEventListener("abort", giveUp)) as Promise<T>;
   }
 
   async #unload(): Promise<void> {
@@ -335,12 +352,18 @@ export class Service {
     this.#running.forEach((controller) => controller.abort());
     this.#stopMoving.abort();
     await Promise.all([...this.#sessions.values()].map(({ turn }) => turn));
-    this.#sessions.forEach(({ session }) => session.free());
+    this.#sessions.forEach((open) => open.free());
     this.#sessions.clear();
     loaded?.engine.unload();
-    loaded?.sources.forEach((source) => source.close?.());
+    if (loaded) {
+      closeFiles(loaded.files);
+    }
     this.#forget();
   }
+}
+
+function unloaded(): RullamaError {
+  return new RullamaError("engine.unloaded", "No model is loaded.");
 }
 
 /** The part of a reply that has been told, so that another backend can write the rest. */

@@ -1,8 +1,8 @@
 // Settings for devices with little memory, mostly phones.
 //
 // There the GPU shares its memory with everything else, and the system takes the GPU away from a page that keeps it busy for long or
-// that is hidden. So embedding tables stay in the file and are read by rows, the context is small, prompts are read in small steps,
-// and replies pause while the page is hidden.
+// that is hidden. So embedding tables stay in the file and are read by rows, the context is small, prompts are read in small steps, what
+// encodes images and sounds does not stay in memory, and replies pause while the page is hidden.
 
 import type { LoadOptions } from "./types.js";
 
@@ -54,11 +54,15 @@ export function hasLittleMemory(hints: DeviceHints): boolean {
   return mobile || (/Macintosh/.test(userAgent) && maxTouchPoints > 1);
 }
 
-/** The options that depend on memory: as given, with smaller defaults if memory is tight. */
+/** The options that depend on memory, by the engine's names: as given, with smaller defaults if memory is tight. */
 export function memoryOptions(
-  { context, residency }: LoadOptions,
+  { context, residency, keepTowers }: LoadOptions,
   tight: boolean,
-): { context?: number; residency?: string; rows?: number } {
-  const asked = { ...(context === undefined ? {} : { context }), ...(residency === undefined ? {} : { residency }) };
-  return tight ? { context: CONTEXT, residency: "rows", rows: ROWS, ...asked } : asked;
+): { context?: number; residency?: string; rows?: number; keep_towers?: boolean } {
+  const asked = {
+    ...(context === undefined ? {} : { context }),
+    ...(residency === undefined ? {} : { residency }),
+    ...(keepTowers === undefined ? {} : { keep_towers: keepTowers }),
+  };
+  return tight ? { context: CONTEXT, residency: "rows", rows: ROWS, keep_towers: false, ...asked } : asked;
 }

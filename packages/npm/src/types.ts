@@ -14,10 +14,48 @@ export interface ToolCall {
   };
 }
 
+/**
+ * An image: a file of a format that the browser reads (JPEG, PNG, WebP, GIF, …), its URL or data URL, or pixels. Turned upright as its
+ * file says. Where pixels are transparent, the model sees the colour that they have nevertheless, as in Hugging Face transformers.
+ */
+export type ImageSource = Blob | File | URL | string | ImageBitmap | ImageData | HTMLCanvasElement | OffscreenCanvas;
+
+/**
+ * A sound: a file of a format that the browser reads (WAV, MP3, …), its URL or data URL, or samples. A `Float32Array` is mono at
+ * 16 kHz, with values from −1 to 1. Other sounds are resampled, and their channels are averaged.
+ */
+export type SoundSource = Blob | File | URL | string | AudioBuffer | Float32Array;
+
+/** How many tokens an image may take. More show more detail, and take longer. */
+export type ImageBudget = 70 | 140 | 280 | 560 | 1120;
+
+/** A part of a message's content, as in OpenAI's API. */
+export type ContentPart =
+  | { type: "text"; text: string }
+  | {
+      type: "image_url";
+      image_url: {
+        /** A URL or a data URL. */
+        url: string;
+        /** `low` is a budget of 70 tokens, `high` one of 1120, `auto` that of the option. Default `auto`. */
+        detail?: "auto" | "low" | "high";
+      };
+    }
+  | {
+      type: "input_audio";
+      input_audio: {
+        /** The file as base64. */
+        data: string;
+        /** Such as `wav` or `mp3`. The browser recognises formats itself. */
+        format?: string;
+      };
+    };
+
 /** One message of a conversation. */
 export interface Message {
   role: Role;
-  content?: string;
+  /** A text, or OpenAI's content parts. The texts of parts are joined; images and sounds come before them. */
+  content?: string | ContentPart[];
   /** The reasoning that the model wrote before its answer. */
   thought?: string;
   /** The tools that the model called. */
@@ -26,8 +64,10 @@ export interface Message {
   toolName?: string;
   /** In a message with the role `tool`: the `id` of the call whose result this is. */
   toolCallId?: string;
-  /** Attached images, as base64. */
-  images?: string[];
+  /** Images, which the model sees before the text. A model that sees none refuses them with `model.no_images`. */
+  images?: ImageSource[];
+  /** Sounds, which the model hears after the images and before the text. A model that hears none refuses them with `model.no_audio`. */
+  audio?: SoundSource[];
 }
 
 /** A tool that the model may call. Its parameters are a JSON schema. */
@@ -81,6 +121,21 @@ export interface ChatOptions extends GenerateOptions {
   think?: boolean;
   /** Tools that the model may call. */
   tools?: Tool[];
+  /** How many tokens each image may take. Default: {@link MediaInfo.defaultImageBudget}. */
+  imageBudget?: ImageBudget;
+  /** Called while images and sounds are encoded, before the reply begins. One that was encoded before is done at once. */
+  onEncode?: (progress: EncodeProgress) => void;
+}
+
+/** Progress of encoding an image or a sound. */
+export interface EncodeProgress {
+  medium: "image" | "audio";
+  /** The position of this image or sound among those of the conversation, in the order in which the model reads them, from 0. */
+  index: number;
+  /** The number of images and sounds of the conversation. */
+  count: number;
+  /** The fraction of this image or sound that is done, from 0 to exactly 1. */
+  fraction: number;
 }
 
 /** A token with its log-probability. */
@@ -210,6 +265,8 @@ export interface InspectOptions
     LoadOptions,
     | "backend"
     | "context"
+    | "projector"
+    | "keepTowers"
     | "kv"
     | "memory"
     | "residency"
@@ -248,6 +305,8 @@ export interface ModelReport {
   context: number;
   /** The largest context that fits the memory limit and the GPU's limits, up to `contextLength`. */
   largestContext: number;
+  /** The images and sounds that it takes. */
+  media: MediaInfo;
   /** What would compute it, and why. */
   backend: BackendInfo;
   /** Where the weights would live: `cpu`, if the CPU computes; otherwise see {@link LoadOptions.residency}. */
@@ -277,6 +336,20 @@ export interface BackendInfo {
   threads?: number;
 }
 
+/** The images and sounds that a model takes. */
+export interface MediaInfo {
+  /** Whether messages may have images. */
+  image: boolean;
+  /** Whether messages may have sounds. */
+  audio: boolean;
+  /** The values of {@link ChatOptions.imageBudget} that the model was trained with; empty if it takes no images. */
+  imageBudgets: ImageBudget[];
+  /** The budget without that option. */
+  defaultImageBudget: ImageBudget;
+  /** Seconds of the longest sound. */
+  longestSound: number;
+}
+
 /** A loaded model, and what it runs on. */
 export interface EngineInfo {
   name: string;
@@ -290,6 +363,8 @@ export interface EngineInfo {
   trainedContext: number;
   vocabulary: number;
   layers: number;
+  /** The images and sounds that it takes. */
+  media: MediaInfo;
   backend: BackendInfo;
   /** The GPU; null if the CPU computes. */
   gpu: GpuInfo | null;
@@ -330,6 +405,9 @@ export type FileSource =
 /** A model: one file, or all parts of a split model in order. The URL of one part stands for all of them. */
 export type ModelSource = FileSource | readonly FileSource[];
 
+/** A model's projector: the file with what encodes images and sounds, where that is not in the model's own file. */
+export type ProjectorSource = FileSource;
+
 /** How a downloaded model is stored. */
 export interface StoreOptions {
   /**
@@ -353,6 +431,16 @@ export interface LoadOptions {
   backend?: "auto" | "gpu" | "cpu";
   /** The maximum number of tokens in a conversation. Default: 4096, or the model's own context length if that is smaller. */
   context?: number;
+  /**
+   * The projector of a model whose images and sounds are encoded by weights in a file of their own, such as `mmproj-….gguf`. It is opened,
+   * stored and verified as the model is.
+   */
+  projector?: ProjectorSource;
+  /**
+   * Whether the weights that encode images and sounds stay in memory once they were used. `false` frees them after each use and reads
+   * them again for the next one. Default: `false` if `tight`, otherwise `true`.
+   */
+  keepTowers?: boolean;
   /** The format of the key-value cache. Default `f16`. */
   kv?: "f32" | "f16" | "q8";
   /** The maximum bytes of GPU memory for the model and one conversation; on the CPU, of weights that are held in memory. */

@@ -2,24 +2,29 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, value_parser};
+use clap::{Args, builder::ArgPredicate, value_parser};
 use rullama_engine::OptionRange;
+use rullama_media::MAX_SECONDS;
 
 use super::{
-    MODEL_HELP, optional_model_help,
+    MODEL_HELP, TowerArguments, optional_model_help,
     replies::{BACKEND_HELP, MemoryArguments},
-    values::{BackendChoice, number, whole},
+    values::{BackendChoice, ImageSize, image_size, number, whole},
 };
+
+/// Where images or sounds are measured, the text is not unless it is asked for.
+const NO_TEXT: [(&str, ArgPredicate, &str); 2] =
+    [("image", ArgPredicate::IsPresent, "0"), ("audio", ArgPredicate::IsPresent, "0")];
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     #[arg(help = optional_model_help())]
     pub(crate) model: Option<OsString>,
     /// Length of the prompts in tokens; 0 to measure none
-    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 512, default_value_ifs = NO_TEXT, allow_negative_numbers = true)]
     pub(crate) prompt: u32,
     /// Tokens to generate; 0 to measure none
-    #[arg(long, value_name = "N", default_value_t = 128, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 128, default_value_ifs = NO_TEXT, allow_negative_numbers = true)]
     pub(crate) generate: u32,
     /// Tokens already in the context, separated by commas; each is measured
     #[arg(
@@ -35,6 +40,13 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=64),
           allow_negative_numbers = true)]
     pub(crate) parallel: Vec<u32>,
+    /// Measure how long encoding an image of this size takes, such as 640x480. The text is then measured only if --prompt or
+    /// --generate is given
+    #[arg(long, value_name = "WxH", value_parser = image_size)]
+    pub(crate) image: Option<ImageSize>,
+    /// Measure how long encoding a sound of this length takes; the same applies
+    #[arg(long, value_name = "SECONDS", value_parser = number(SECONDS), allow_negative_numbers = true)]
+    pub(crate) audio: Option<f32>,
     /// Number of repetitions
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(1..),
           allow_negative_numbers = true)]
@@ -51,8 +63,13 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "N", value_parser = whole::<u32>(OptionRange::CONTEXT), allow_negative_numbers = true)]
     pub(crate) context: Option<u32>,
     #[command(flatten)]
+    pub(crate) towers: TowerArguments,
+    #[command(flatten)]
     pub(crate) memory: MemoryArguments,
 }
+
+/// How long a sound may be. A shorter one has no frame.
+const SECONDS: OptionRange = OptionRange::Number { least: 0.02, most: MAX_SECONDS as f32 };
 
 /// How far apart logits may be. A distance is never negative.
 const TOLERANCE: OptionRange = OptionRange::Number { least: 0.0, most: f32::MAX };

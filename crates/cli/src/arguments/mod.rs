@@ -2,6 +2,7 @@
 
 mod files;
 mod measuring;
+mod media;
 mod replies;
 mod serving;
 mod store;
@@ -11,10 +12,11 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use files::*;
 pub(crate) use measuring::*;
+pub(crate) use media::*;
 pub(crate) use replies::*;
 pub(crate) use serving::*;
 pub(crate) use store::*;
-pub(crate) use values::{BackendChoice, Switch};
+pub(crate) use values::{BackendChoice, ImageSize, Switch};
 
 const MODEL_HELP: &str = "A GGUF file, a model from the Ollama store such as gemma4:e2b, the URL of a .gguf file, \
                           or demo, the built-in model";
@@ -57,10 +59,13 @@ const BENCH_JSON: &str = r#"JSON:
    "results": [{"depth", "prompt_tokens", "prompt_tps": {"mean", "stddev"},
                 "generate_tokens", "generate_tps": {"mean", "stddev"}, "first_token_ms",
                 "dispatches_per_token", "weight_bytes_per_token", "bandwidth_share"}],
+   "image": {"width", "height", "budget", "rows", "encode_ms", "encode_ms_all", "first_ms"},
+   "audio": {"seconds", "rows", "encode_ms", "encode_ms_all", "first_ms"},
    "profile": [{"depth", "rows", "seconds",
                 "kernels": [{"kernel", "count", "seconds", "weight_bytes"}]}]}
 
-Values that do not apply are null. "profile" is present with --profile."#;
+Values that do not apply are null. "profile", "image" and "audio" are present
+with --profile, --image and --audio; "encode_ms" is the median, and "first_ms" includes the weights."#;
 
 const PARITY_JSON: &str = r#"JSON:
   {"model", "device", "against", "compared": "tokens" or "text", "tolerance", "verdict",
@@ -148,7 +153,15 @@ pub(crate) enum Command {
     /// Show the prompt that a conversation is turned into
     Render(RenderArguments),
     /// Write the logits for a prompt to a NumPy file
+    ///
+    /// The prompt is given as token ids, or as messages, which may attach images and sounds: "images" and "audio" are lists
+    /// of paths, data: URLs or base64. Paths are relative to the working directory.
     Logits(LogitsArguments),
+    /// Write what a model reads of an image or a sound to a NumPy file
+    ///
+    /// The model's vision or audio tower turns an image or a sound into rows, each of which takes the place of a token in a
+    /// prompt. The text model is not loaded.
+    Encode(EncodeArguments),
     /// Measure how fast a model runs
     ///
     /// For each depth, reads a prompt of random tokens and generates tokens after it. The depth is the number of tokens
@@ -202,7 +215,7 @@ pub(crate) enum Command {
 impl Command {
     /// Whether the command has `--backend`.
     pub(crate) fn has_backend(&self) -> bool {
-        matches!(self, Self::Run(_) | Self::Generate(_) | Self::Logits(_) | Self::Bench(_))
+        matches!(self, Self::Run(_) | Self::Generate(_) | Self::Logits(_) | Self::Encode(_) | Self::Bench(_))
     }
 
     /// Whether the command may open the GPU.

@@ -10,7 +10,7 @@ use rullama_engine::{CacheFormat, OptionRange};
 use rullama_gpu::Residency;
 
 use super::{
-    MODEL_HELP, optional_model_help,
+    AttachArguments, MODEL_HELP, TowerArguments, optional_model_help,
     values::{BackendChoice, IdList, Switch, id_list, number, whole},
 };
 
@@ -125,6 +125,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto, help = BACKEND_HELP)]
     pub(crate) backend: BackendChoice,
     #[command(flatten)]
+    pub(crate) attach: AttachArguments,
+    #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
@@ -150,7 +152,8 @@ pub(crate) struct GenerateArguments {
     /// Continue these token ids, separated by commas
     #[arg(long, value_name = "1,2,3", value_parser = id_list)]
     pub(crate) ids: Option<IdList>,
-    /// Answer the messages in this JSON file, in the format of Ollama's /api/chat; - for standard input
+    /// Answer the messages in this JSON file, in the format of Ollama's /api/chat; - for standard input. Their "images" and
+    /// "audio" are lists of paths, data: URLs or base64
     #[arg(long, value_name = "FILE")]
     pub(crate) messages: Option<PathBuf>,
     /// Offer the tools in this JSON file, in the format of Ollama's /api/chat
@@ -165,18 +168,28 @@ pub(crate) struct GenerateArguments {
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto, help = BACKEND_HELP)]
     pub(crate) backend: BackendChoice,
     #[command(flatten)]
+    pub(crate) attach: AttachArguments,
+    #[command(flatten)]
     pub(crate) sampling: SamplingArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
 }
 
 #[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("input").args(["ids", "messages"]).required(true)))]
 pub(crate) struct LogitsArguments {
     #[arg(help = MODEL_HELP)]
     pub(crate) model: OsString,
     /// Token ids, separated by commas
     #[arg(long, value_name = "1,2,3", value_parser = id_list)]
-    pub(crate) ids: IdList,
+    pub(crate) ids: Option<IdList>,
+    /// The messages in this JSON file, in the format of Ollama's /api/chat, as the prompt of a reply; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) messages: Option<PathBuf>,
+    /// With --messages: let the model think before it answers [default: as the file says, or else off]
+    #[arg(long, value_name = "on|off", hide_possible_values = true, num_args = 0..=1, default_missing_value = "on",
+          conflicts_with = "ids")]
+    pub(crate) think: Option<Switch>,
     /// Write the logits after every token, not only after the last
     #[arg(long)]
     pub(crate) all: bool,
@@ -186,9 +199,12 @@ pub(crate) struct LogitsArguments {
     /// Where to run the model
     #[arg(long, value_enum, default_value_t = BackendChoice::Cpu)]
     pub(crate) backend: BackendChoice,
-    /// Print JSON: {"rows": n, "vocabulary": n, "path": "..."}
+    /// Print JSON: {"rows": n, "vocabulary": n, "path": "...", "ids": [...]}. A row of an image or a sound has a placeholder
+    /// id
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) towers: TowerArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
 }

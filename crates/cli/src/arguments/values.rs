@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use rullama_engine::OptionRange;
+use rullama_media::{Budget, MAX_PIXELS};
 
 /// Token ids.
 #[derive(Debug, Clone)]
@@ -39,6 +40,31 @@ pub(super) fn port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| "expected a whole number from 0 to 65535".to_owned())
 }
 
+/// Reads the most tokens of an image. clap puts the option and the value before the message.
+pub(super) fn budget(text: &str) -> Result<Budget, String> {
+    let budget = text.parse().ok().and_then(|tokens| Budget::new(tokens).ok());
+    budget.ok_or_else(|| "expected 70, 140, 280, 560 or 1120".to_owned())
+}
+
+/// Reads the size of an image, such as 640x480 or 640×480. clap puts the option and the value before the message.
+pub(super) fn image_size(text: &str) -> Result<ImageSize, String> {
+    let sides = text.split_once(['x', 'X', '×']).and_then(|(width, height)| {
+        let side = |text: &str| text.trim().parse().ok().filter(|&side: &u32| side > 0);
+        Some(ImageSize { width: side(width)?, height: side(height)? })
+    });
+    let most = |size: &ImageSize| u64::from(size.width) * u64::from(size.height) <= MAX_PIXELS;
+    sides
+        .filter(most)
+        .ok_or_else(|| format!("expected WIDTHxHEIGHT, such as 640x480, with at most {MAX_PIXELS} pixels"))
+}
+
+/// The size of an image in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ImageSize {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+}
+
 /// Where a model runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendChoice {
@@ -48,6 +74,8 @@ pub(crate) enum BackendChoice {
     Cpu,
     /// The GPU, with Vulkan, Metal or DirectX 12
     Gpu,
+    /// The exact interpreter that the others are compared with; very slow
+    Reference,
 }
 
 /// `on` or `off`; `true` and `false` mean the same.

@@ -2,6 +2,7 @@
 //!
 //! It measures the replies of a session, as users get them, with several steps in flight on the GPU.
 
+mod encoding;
 mod parallel;
 mod profile;
 mod statistics;
@@ -10,16 +11,23 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rullama_engine::{Engine, EngineError, GenerateOptions, LoadOptions, SamplingOptions, Session};
+use rullama_gemma::Medium;
 use rullama_gpu::measure_bandwidth;
 use rullama_tokenizer::{SpecialOutput, TokenKind, Tokenizer};
 use serde_json::{Value, json};
 
-use self::{parallel::Parallel, profile::Profile, statistics::Statistics};
+use self::{
+    encoding::{Encoding, Subject},
+    parallel::Parallel,
+    profile::Profile,
+    statistics::Statistics,
+};
 use crate::{
-    arguments::BenchArguments,
+    arguments::{BackendChoice, BenchArguments},
     engine::{self, Laps, milliseconds},
     failure::Failure,
-    model, output,
+    model::{self, Opened},
+    output,
 };
 
 /// The seed of the random tokens. Always the same, so that runs can be compared.
@@ -35,17 +43,24 @@ async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
         let failure = Failure::new("--parallel measures generated tokens, and --generate is 0");
         return Err(failure.hint("set --generate to a number above 0").usage());
     }
-    if arguments.prompt == 0 && arguments.generate == 0 {
+    let subjects = Subject::all(arguments);
+    let has_text = arguments.prompt > 0 || arguments.generate > 0;
+    if !has_text && subjects.is_empty() {
         let failure = Failure::new("there is nothing to measure with --prompt 0 and --generate 0");
         return Err(failure.hint("set one of them to a number above 0").usage());
     }
-    let mut setting = load(arguments).await?;
+    let mut setting = if has_text { load(arguments).await? } else { load_towers(arguments).await? };
     let mut results = Vec::new();
-    let mut session = setting.engine.session()?;
-    for &depth in &arguments.depth {
-        results.push(setting.measure(&mut session, arguments, depth).await?);
+    if has_text {
+        let mut session = setting.engine.session()?;
+        for &depth in &arguments.depth {
+            results.push(setting.measure(&mut session, arguments, depth).await?);
+        }
     }
-    drop(session);
+    let mut encodings = Vec::new();
+    for subject in subjects {
+        encodings.push(subject.measure(&setting, arguments.repeat).await?);
+    }
     let mut together = Vec::new();
     for &conversations in &arguments.parallel {
         setting.progress.set_message(format!("{conversations} conversations together"));
@@ -63,9 +78,13 @@ async fn measure_all(arguments: &BenchArguments) -> Result<(), Failure> {
         if !together.is_empty() {
             json["parallel"] = together.iter().map(Parallel::json).collect();
         }
+        for (name, value) in encodings.iter().map(Encoding::json) {
+            json[name] = value;
+        }
         return Ok(output::json(&json)?);
     }
     setting.print(arguments, &results)?;
+    Encoding::print(&encodings)?;
     Parallel::print(&together)?;
     profiles.iter().try_for_each(Profile::print)
 }
@@ -75,6 +94,8 @@ struct Setting {
     engine: Engine,
     name: String,
     device: String,
+    /// `gpu`, `cpu` or `reference`.
+    backend: &'static str,
     load: Duration,
     bandwidth: Option<f64>,
     tokens: RandomTokens,
@@ -92,6 +113,42 @@ struct Measured {
     share: Option<f64>,
 }
 
+async fn open(arguments: &BenchArguments) -> Result<Opened, Failure> {
+    let opened = model::open_or_demo(arguments.model.as_deref()).await?;
+    let projector = arguments.towers.projector.as_deref();
+    let opened = opened.with_towers(projector).await?;
+    let reads = Medium::of(&opened.model);
+    let wanted = [(arguments.image.is_some(), Medium::Vision), (arguments.audio.is_some(), Medium::Audio)];
+    match wanted.into_iter().find(|(wanted, medium)| *wanted && !reads.contains(medium)) {
+        Some((_, medium)) => Err(EngineError::NoMedium { medium }.into()),
+        None => Ok(opened),
+    }
+}
+
+/// Makes the towers alone ready: the text is not measured.
+async fn load_towers(arguments: &BenchArguments) -> Result<Setting, Failure> {
+    if arguments.profile {
+        let failure = Failure::new("--profile times the kernels of the text model, which is not measured");
+        return Err(failure.hint("add --prompt or --generate").usage());
+    }
+    let mut clock = Laps::start();
+    let opened = open(arguments).await?;
+    let name = opened.name.clone();
+    let (engine, gpu) = engine::load_towers(opened, arguments.backend).await?;
+    let load = clock.lap();
+    let (device, backend) = match gpu {
+        Some(name) => (name, "gpu"),
+        None => without_gpu(arguments.backend),
+    };
+    let (tokens, progress) = (RandomTokens::new(engine.tokenizer()), spinner());
+    Ok(Setting { engine, name, device, backend, load, bandwidth: None, tokens, progress })
+}
+
+/// The device and the backend where there is no GPU.
+fn without_gpu(backend: BackendChoice) -> (String, &'static str) {
+    ("CPU".to_owned(), if backend == BackendChoice::Reference { "reference" } else { "cpu" })
+}
+
 async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     let deepest = arguments.depth.iter().copied().max().unwrap_or(0);
     // The last generated token is not read, but generation needs one token to start from.
@@ -101,7 +158,7 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
         _ => needed.max(parallel::context(arguments.generate)),
     };
     let mut clock = Laps::start();
-    let opened = model::open_or_demo(arguments.model.as_deref()).await?;
+    let opened = open(arguments).await?;
     let name = opened.name.clone();
     let mut options = LoadOptions::default().context(arguments.context.unwrap_or(needed));
     opened.check(options.context)?;
@@ -112,14 +169,15 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
     }
     let gpu = engine::choose_gpu(arguments.backend).await?;
     let (mut load, mut bandwidth) = (Duration::ZERO, None);
-    let (engine, device) = match gpu {
+    let (engine, (device, backend)) = match gpu {
         None => {
             if arguments.profile {
                 let message = "--profile works only on the GPU";
                 return Err(Failure::new(message).hint("leave out --profile or --backend cpu").usage());
             }
             arguments.memory.apply(&mut options, engine::CPU_KV);
-            (Engine::load(opened.model, &options)?, "CPU".to_owned())
+            let engine = engine::load_on_cpu(opened.model, arguments.backend, &options)?;
+            (engine, without_gpu(arguments.backend))
         }
         Some(gpu) => {
             let profile = gpu.profile().clone();
@@ -136,12 +194,12 @@ async fn load(arguments: &BenchArguments) -> Result<Setting, Failure> {
             bandwidth = Some(measure_bandwidth(&gpu, &engine::clock()).await?);
             progress.finish_and_clear();
             clock.lap();
-            (engine::load_on(gpu, opened, &options).await?, profile.name)
+            (engine::load_on(gpu, opened, &options).await?, (profile.name, "gpu"))
         }
     };
     load += clock.lap();
     let (tokens, progress) = (RandomTokens::new(engine.tokenizer()), spinner());
-    Ok(Setting { engine, name, device, load, bandwidth, tokens, progress })
+    Ok(Setting { engine, name, device, backend, load, bandwidth, tokens, progress })
 }
 
 /// Shows what is being measured, on a terminal only.
@@ -251,7 +309,7 @@ impl Setting {
         };
         let mut value = json!({
             "model": self.name,
-            "backend": self.backend(),
+            "backend": self.backend,
             "device": self.device,
             "load_ms": milliseconds(self.load),
             "bandwidth_bytes_per_s": self.bandwidth,
@@ -263,20 +321,19 @@ impl Setting {
         value
     }
 
-    fn backend(&self) -> &'static str {
-        if self.engine.gpu_model().is_some() { "gpu" } else { "cpu" }
-    }
-
     fn print(&self, arguments: &BenchArguments, results: &[Measured]) -> Result<(), Failure> {
         let mut head = vec![
             vec!["model".to_owned(), self.name.clone()],
-            vec!["device".to_owned(), format!("{} ({})", self.device, self.backend())],
+            vec!["device".to_owned(), format!("{} ({})", self.device, self.backend)],
             vec!["load".to_owned(), format!("{:.0} ms", milliseconds(self.load))],
         ];
         if let Some(bandwidth) = self.bandwidth {
             head.push(vec!["bandwidth".to_owned(), format!("{:.1} GB/s", bandwidth / 1e9)]);
         }
         output::table(&head)?;
+        if results.is_empty() {
+            return Ok(());
+        }
         output::line("")?;
         let prompt = format!("PROMPT {}", arguments.prompt);
         let generate = format!("GENERATE {}", arguments.generate);

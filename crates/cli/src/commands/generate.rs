@@ -4,6 +4,7 @@ use std::{ffi::OsString, time::Duration};
 
 use rullama_chat::{Delta, ReplyParts};
 use rullama_engine::{ChatOptions, Engine, FinishReason, GenerateOptions, Usage};
+use rullama_gemma::Medium;
 use rullama_tokenizer::{EncodeOptions, SpecialOutput};
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ use crate::{
     arguments::GenerateArguments,
     engine::{self, Laps, milliseconds},
     failure::Failure,
+    media::{Attachments, Decoded},
     model, output,
     request::Request,
     writer::ReplyWriter,
@@ -20,19 +22,32 @@ use crate::{
 pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
     let mut clock = Laps::start();
     let named = Named::of(arguments)?;
+    let attach = &arguments.attach;
+    let attaches = !attach.image.is_empty() || !attach.audio.is_empty();
+    if attaches && (arguments.raw || arguments.ids.is_some() || arguments.messages.is_some()) {
+        return Err(Failure::new(
+            "--image and --audio go with a prompt, not with --raw, --ids or --messages",
+        )
+        .hint("messages name their attachments themselves, in \"images\" and \"audio\"")
+        .usage());
+    }
     let opened = match &named.mistaken {
         Some(word) => model::open_demo_instead_of(word).await?,
         None => model::open_or_demo(named.model.as_deref()).await?,
     };
+    let opened = opened.with_towers(attach.towers.projector.as_deref()).await?;
     let options = engine::options(&opened, &arguments.sampling)?;
     let input = Input::read(arguments, named.prompt, &opened)?;
     let engine = engine::load(opened, arguments.backend, &arguments.load, options.context).await?;
     let load = clock.lap();
+    let mut encode = None;
     let limit = options.max_tokens;
     let result = match input {
-        Input::Conversation(request) => {
+        Input::Conversation(request, attachments) => {
+            let media = attachments.encode(&engine, attach.towers.budget.unwrap_or_default()).await?;
+            encode = (!media.is_empty()).then(|| clock.lap());
             let think = request.thinks(arguments.think);
-            let options = ChatOptions { generate: options, think, tools: request.tools.clone() };
+            let options = ChatOptions { generate: options, think, tools: request.tools.clone(), media };
             chat(&engine, &request, &options, arguments.json).await?
         }
         Input::Raw(text) => {
@@ -42,7 +57,11 @@ pub(super) async fn run(arguments: &GenerateArguments) -> Result<(), Failure> {
         Input::Ids(ids) => continue_ids(&engine, &ids, &options, arguments.json).await?,
     };
     if arguments.json {
-        output::json(&result.json(load))?;
+        let mut value = result.json(load);
+        if let Some(encode) = encode {
+            value["timings"]["encode_ms"] = milliseconds(encode).into();
+        }
+        output::json(&value)?;
     } else {
         engine::note_if_cut(result.reason, &result.usage, limit);
     }
@@ -105,7 +124,7 @@ impl Named {
 
 /// What is continued or answered.
 enum Input {
-    Conversation(Request),
+    Conversation(Request, Attachments),
     Raw(String),
     Ids(Vec<u32>),
 }
@@ -132,8 +151,18 @@ impl Input {
         if let Some(path) = &arguments.tools {
             request.read_tools(path)?;
         }
+        let mut attachments = Attachments::of(&mut request.messages)?;
+        let attach = &arguments.attach;
+        if let Some(message) = request.messages.last_mut() {
+            for (paths, medium) in [(&attach.image, Medium::Vision), (&attach.audio, Medium::Audio)] {
+                for path in paths {
+                    attachments.add(Decoded::read(path, medium)?, message);
+                }
+            }
+        }
+        attachments.check(&opened.model)?;
         request.prepend_defaults(opened)?;
-        Ok(Self::Conversation(request))
+        Ok(Self::Conversation(request, attachments))
     }
 }
 

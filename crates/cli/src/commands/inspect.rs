@@ -10,7 +10,7 @@ use super::plan::PlanListing;
 use crate::{
     arguments::InspectArguments,
     failure::Failure,
-    family,
+    family, media,
     model::{self, Opened},
     output,
 };
@@ -20,7 +20,7 @@ const LONGEST_ARRAY: usize = 64;
 
 pub(super) async fn run(arguments: &InspectArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
-    let report = Report::of(&opened);
+    let report = Report::of(&opened, opened.media().await);
     let plan = match arguments.plan {
         true => Some(PlanListing::of(&opened.model, arguments.rows, arguments.position).await?),
         false => None,
@@ -64,7 +64,10 @@ struct Report {
     tensor_bytes: u64,
     context_length: Option<u32>,
     layers: Option<u32>,
+    /// Towers in the model's own file.
     towers: Vec<&'static str>,
+    /// What the model takes besides text, with the towers of its entry in the store.
+    media: Vec<Medium>,
     formats: BTreeMap<&'static str, u64>,
     tensors: u64,
     version: u32,
@@ -79,7 +82,7 @@ struct Report {
 }
 
 impl Report {
-    fn of(opened: &Opened) -> Self {
+    fn of(opened: &Opened, media: Vec<Medium>) -> Self {
         let model = &opened.model;
         let metadata = model.metadata();
         let string = |key| metadata.optional_str(key).ok().flatten().map(str::to_owned);
@@ -113,6 +116,7 @@ impl Report {
             context_length: number("context_length"),
             layers: number("block_count"),
             towers: Medium::of(model).into_iter().map(Medium::as_str).collect(),
+            media,
             name: string("general.name").unwrap_or_else(|| opened.name.clone()),
             formats,
             tensors: model.tensors().count() as u64,
@@ -134,6 +138,7 @@ impl Report {
             "context_length": self.context_length,
             "layers": self.layers,
             "towers": self.towers,
+            "media": media::json_about(&self.media),
             "formats": self.formats,
             "tensor_count": self.tensors,
             "tensor_bytes": self.tensor_bytes,
@@ -179,6 +184,7 @@ impl Report {
         if !self.towers.is_empty() {
             rows.push(("towers", self.towers.join(", ")));
         }
+        rows.extend(media::rows_about(&self.media));
         rows.extend(self.extra.iter().cloned());
         rows.extend(self.problem.iter().map(|problem| ("problem", problem.clone())));
         rows.extend(self.warnings.iter().map(|warning| ("warning", warning.clone())));

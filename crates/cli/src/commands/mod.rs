@@ -4,10 +4,12 @@ mod bench;
 mod convert;
 mod detokenize;
 mod doctor;
+mod encode;
 mod generate;
 mod inspect;
 mod list;
 mod logits;
+mod npy;
 mod ollama;
 mod parity;
 mod plan;
@@ -45,6 +47,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::run(&arguments).await,
         Command::Generate(arguments) => generate::run(&arguments).await,
         Command::Logits(arguments) => logits::run(&arguments).await,
+        Command::Encode(arguments) => encode::run(&arguments).await,
         Command::Bench(arguments) => bench::run(&arguments).await,
         Command::Parity(arguments) => parity::run(&arguments).await,
         Command::Doctor(arguments) => doctor::run(&arguments).await,

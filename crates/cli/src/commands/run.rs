@@ -1,5 +1,7 @@
 //! `rullama run`: a chat in the terminal, or one question.
 
+mod attached;
+
 use std::{
     io::{self, IsTerminal as _},
     time::Duration,
@@ -7,15 +9,18 @@ use std::{
 
 use rullama_chat::{Message, ReplyParts, Role};
 use rullama_engine::{ChatOptions, Engine, Reply, Session};
+use rullama_gemma::Medium;
+use rullama_media::Budget;
 use rustyline::{DefaultEditor, error::ReadlineError};
 use serde_json::{Map, Value, json};
 
 use super::prompt;
 use crate::{
-    arguments::{RunArguments, Switch},
+    arguments::{AttachArguments, RunArguments, Switch},
     engine::{self, Laps},
     failure::Failure,
-    model, output,
+    media::{self, Decoded},
+    media_source, model, output,
     request::Request,
     writer::ReplyWriter,
 };
@@ -27,7 +32,9 @@ const HELP: &str = "\
 /set verbose on|off  Show the speed after each reply
 /set system TEXT     Start over with this system prompt
 /show                Show the options and the length of the chat
-/clear               Start over
+/image FILE          Attach an image to the next message; a path in a message does the same
+/audio FILE          Attach a sound to the next message
+/clear               Start over, without attachments
 /bye                 Leave
 \"\"\"                  Begin and end a message of several lines
 
@@ -51,8 +58,6 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     }
     // Several words are one prompt, so that it works without quotes too.
     let words = (!words.is_empty()).then(|| words.join(" "));
-    let question =
-        words.as_ref().or(arguments.prompt.as_ref()).map(|text| prompt::given(text)).transpose()?;
     let model = model.map(|model| model.as_os_str());
     if let Some(text) = model.and_then(|model| model.to_str())
         && text.contains(' ')
@@ -62,6 +67,21 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
             .hint("put the model before the question, as in `rullama run demo \"What is rullama?\"`"));
     }
     let opened = model::open_or_demo(model).await?;
+    let AttachArguments { image, audio, towers } = &arguments.attach;
+    let opened = opened.with_towers(towers.projector.as_deref()).await?;
+    let reads = Medium::of(&opened.model);
+    let asked = words.as_ref().or(arguments.prompt.as_ref());
+    let asked = asked.map(|text| attached::in_question(text, &reads)).transpose()?;
+    let (question, dropped) = asked.map(|typed| (typed.text, typed.files)).unzip();
+    // Decoded first: loading a model takes longer than finding out that a file is not there.
+    let given = [(image, Medium::Vision), (audio, Medium::Audio)].into_iter();
+    let given = given.flat_map(|(paths, medium)| paths.iter().map(move |path| (medium, path.clone())));
+    let mut files = Vec::new();
+    for (medium, path) in given.chain(dropped.unwrap_or_default()) {
+        let decoded = Decoded::read(&path, medium)?;
+        decoded.check(&opened.model)?;
+        files.push(decoded);
+    }
     let generate = engine::options(&opened, &arguments.sampling)?;
     // The store's system prompt and messages come before the first message.
     let mut defaults = Request::message("");
@@ -69,8 +89,13 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     defaults.prepend_defaults(&opened)?;
     let engine = engine::load(opened, arguments.backend, &arguments.load, generate.context).await?;
     let think = arguments.think != Some(Switch::Off);
-    let options = ChatOptions { generate, think, tools: Vec::new() };
+    let options = ChatOptions { generate, think, ..ChatOptions::default() };
     let mut chat = Chat::new(&engine, defaults.messages, options, arguments.verbose)?;
+    chat.budget = towers.budget.unwrap_or_default();
+    for decoded in files {
+        // One question needs no confirmation: standard output is for the answer.
+        chat.attach(decoded, question.is_none()).await?;
+    }
     if let Some(question) = question {
         return chat.reply(&question).await;
     }
@@ -79,14 +104,15 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let mut editor = DefaultEditor::new().map_err(input_failed)?;
     let mut blank = true;
-    while let Some(typed) = read(&mut editor)? {
+    while let Some(typed) = read(&mut editor, &reads)? {
         blank &= matches!(&typed, Typed::Message(text) if text.is_empty());
         match typed {
             Typed::Command(command) => match command.as_str() {
                 "bye" | "exit" | "quit" => break,
-                command => chat.command(command)?,
+                command => chat.command(command).await?,
             },
             Typed::Message(text) if text.is_empty() => {}
+            Typed::WithFiles(typed) => chat.with_files(typed).await?,
             Typed::Message(text) => chat.message(&text).await?,
         }
     }
@@ -100,13 +126,24 @@ pub(super) async fn run(arguments: &RunArguments) -> Result<(), Failure> {
 /// A line of the user: a message for the model, or a command for the program.
 enum Typed {
     Message(String),
+    /// A message with the paths of images and sounds in it.
+    WithFiles(media_source::Typed),
     /// Without its slash.
     Command(String),
 }
 
 impl Typed {
-    fn line(line: &str) -> Self {
-        match line.trim().strip_prefix('/') {
+    /// Reads a line. Only what the model takes is attached; a path alone always is, so that the chat says why it can't be.
+    fn line(line: &str, reads: &[Medium]) -> Self {
+        let command = line.trim().strip_prefix('/');
+        // Commands are words; a path that begins with a slash has more in it.
+        let is_word = |text: &str| text == "?" || text.chars().all(char::is_alphabetic);
+        let first = command.map(|text| text.split_whitespace().next().unwrap_or_default());
+        let typed = media_source::typed(line);
+        if !first.is_some_and(is_word) && typed.is_for(reads) {
+            return Self::WithFiles(typed);
+        }
+        match command {
             Some(command) => Self::Command(command.trim().to_owned()),
             None => Self::quoted(line),
         }
@@ -119,7 +156,7 @@ impl Typed {
 }
 
 /// Reads a line, or several lines between triple quotes; `None` at the end of the input.
-fn read(editor: &mut DefaultEditor) -> Result<Option<Typed>, Failure> {
+fn read(editor: &mut DefaultEditor, reads: &[Medium]) -> Result<Option<Typed>, Failure> {
     let mut message: Option<String> = None;
     loop {
         let prompt = if message.is_some() { "... " } else { ">>> " };
@@ -141,7 +178,7 @@ fn read(editor: &mut DefaultEditor) -> Result<Option<Typed>, Failure> {
         let _ = editor.add_history_entry(&line);
         match &mut message {
             None => match line.trim_start().strip_prefix("\"\"\"") {
-                None => return Ok(Some(Typed::line(&line))),
+                None => return Ok(Some(Typed::line(&line, reads))),
                 Some(rest) => match rest.trim_end().strip_suffix("\"\"\"") {
                     Some(whole) => return Ok(Some(Typed::quoted(whole))),
                     None => message = Some(format!("{rest}\n")),
@@ -173,6 +210,10 @@ struct Chat {
     messages: Vec<Message>,
     options: ChatOptions,
     verbose: bool,
+    /// What goes with the next message: names in the media of `options`.
+    attached: Vec<(Medium, String)>,
+    /// The most tokens of an image.
+    budget: Budget,
 }
 
 impl Chat {
@@ -182,7 +223,9 @@ impl Chat {
         options: ChatOptions,
         verbose: bool,
     ) -> Result<Self, Failure> {
-        Ok(Self { session: engine::session(engine)?, messages: opening.clone(), opening, options, verbose })
+        let (session, messages) = (engine::session(engine)?, opening.clone());
+        let (attached, budget) = (Vec::new(), Budget::default());
+        Ok(Self { session, opening, messages, options, verbose, attached, budget })
     }
 
     /// Answers a message. A failure is shown and does not end the chat.
@@ -195,7 +238,11 @@ impl Chat {
 
     /// Sends a message and shows the reply until it ends or the user presses Ctrl-C.
     async fn reply(&mut self, text: &str) -> Result<(), Failure> {
-        self.messages.push(Message::user(text));
+        let mut message = Message::user(text);
+        for (medium, name) in &self.attached {
+            media::name_in(&mut message, *medium, name);
+        }
+        self.messages.push(message);
         let mut clock = Laps::start();
         let mut reply = match self.session.chat(&self.messages, &self.options) {
             Ok(reply) => reply,
@@ -204,6 +251,8 @@ impl Chat {
                 return Err(error.into());
             }
         };
+        // They are part of the conversation now.
+        self.attached.clear();
         let mut writer = ReplyWriter::new();
         let mut prompt_time = Duration::ZERO;
         // Ctrl-C ends the reply where it is.
@@ -235,7 +284,7 @@ impl Chat {
         Ok(())
     }
 
-    fn command(&mut self, command: &str) -> Result<(), Failure> {
+    async fn command(&mut self, command: &str) -> Result<(), Failure> {
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match (name, rest.trim()) {
             ("help" | "?", _) => say(HELP),
@@ -244,6 +293,9 @@ impl Chat {
                 say("Started a new chat.")
             }
             ("show", _) => self.show(),
+            ("image" | "audio", "") => say(&format!("/{name} takes the path of a file.")),
+            ("image", path) => self.attach_file(Medium::Vision, &media_source::given(path)).await.map(drop),
+            ("audio", path) => self.attach_file(Medium::Audio, &media_source::given(path)).await.map(drop),
             ("set", setting) => self.set(setting),
             _ => say(&format!("There is no command /{name}. /help lists the commands.")),
         }
@@ -251,6 +303,8 @@ impl Chat {
 
     fn clear(&mut self) {
         self.messages = self.opening.clone();
+        self.attached.clear();
+        self.options.media.clear();
         self.session.clear();
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     arguments::ShowArguments,
     failure::Failure,
-    family,
+    family, media,
     model::{self, Opened},
     output,
 };
@@ -19,7 +19,7 @@ const DEMO_LICENCE: &str = "MIT or Apache-2.0, at your option";
 
 pub(super) async fn run(arguments: &ShowArguments) -> Result<(), Failure> {
     let opened = model::open(&arguments.model).await?;
-    let summary = Summary::of(&opened);
+    let summary = Summary::of(&opened, opened.media().await);
     let part = |what: &str, text: Option<&str>| match text {
         Some(text) => Ok(output::line(text.trim_end())?),
         None => Err(Failure::new(format!("`{}` has no {what}", opened.name))),
@@ -60,8 +60,8 @@ struct Summary {
     /// Size of the file, or of all parts of a split model.
     bytes: u64,
     capabilities: Vec<&'static str>,
-    /// Kinds of input that the model understands and rullama does not.
-    unsupported: Vec<&'static str>,
+    /// What it takes besides text.
+    media: Vec<Medium>,
     /// Default options, which only models of the store have.
     options: Map<String, Value>,
     system: Option<String>,
@@ -70,7 +70,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(opened: &Opened) -> Self {
+    fn of(opened: &Opened, media: Vec<Medium>) -> Self {
         let model = &opened.model;
         let metadata = model.metadata();
         let text = |key| metadata.optional_str(key).ok().flatten().map(str::to_owned);
@@ -78,9 +78,8 @@ impl Summary {
         let number = |key| metadata.section(&architecture).optional_u32(key).ok().flatten();
         let stored = opened.stored.as_ref();
         let licences = stored.map(|stored| stored.licences.join("\n\n")).filter(|text| !text.is_empty());
-        let unsupported: Vec<_> = Medium::of(model).into_iter().map(Medium::as_str).collect();
         let mut capabilities = vec!["completion"];
-        capabilities.extend(&unsupported);
+        capabilities.extend(media.iter().map(|medium| medium.as_str()));
         if architecture.starts_with("gemma4") {
             capabilities.extend(["tools", "thinking"]);
         }
@@ -94,7 +93,7 @@ impl Summary {
                 .unwrap_or_else(|| family::main_format(model).to_owned()),
             bytes: model.source().len(),
             capabilities,
-            unsupported,
+            media,
             options: stored.map(|stored| stored.params.clone()).unwrap_or_default(),
             system: stored.and_then(|stored| stored.system.clone()),
             template: stored
@@ -116,6 +115,7 @@ impl Summary {
             "quantization": self.quantization,
             "size": self.bytes,
             "capabilities": self.capabilities,
+            "media": media::json_about(&self.media),
             "parameters": self.options,
             "system": self.system,
             "template": self.template,
@@ -145,14 +145,16 @@ impl Summary {
             ("size", output::size(self.bytes)),
         ];
         let facts = facts.map(|(what, value)| vec![what.to_owned(), value]);
-        let supported = self.capabilities.iter().filter(|what| !self.unsupported.contains(what));
-        let mut capabilities: Vec<_> = supported.map(|what| vec![(*what).to_owned()]).collect();
-        if !self.unsupported.is_empty() {
-            capabilities
-                .push(vec![format!("{} (not supported by rullama yet)", self.unsupported.join(", "))]);
-        }
+        let mut capabilities: Vec<_> =
+            self.capabilities.iter().map(|what| vec![(*what).to_owned()]).collect();
+        let media = media::rows_about(&self.media).into_iter();
+        let media: Vec<_> = media.map(|(what, about)| vec![what.to_owned(), about]).collect();
         if !self.architecture.starts_with("gemma4") {
-            capabilities = vec![vec!["rullama can't run this model: it runs Gemma 4 models only".to_owned()]];
+            let why = match self.media.is_empty() {
+                true => "rullama can't run this model: it runs Gemma 4 models only",
+                false => "the towers of a model: --projector puts them beside its text model",
+            };
+            capabilities = vec![vec![why.to_owned()]];
         }
         let mut text = String::new();
         let mut section = |title: &str, rows: &[Vec<String>]| {
@@ -167,6 +169,7 @@ impl Summary {
         };
         section("Model", &facts);
         section("Capabilities", &capabilities);
+        section("Images and sound", &media);
         section("Parameters", &self.parameter_rows());
         section("System", &self.system.as_deref().map(first_lines).unwrap_or_default());
         section("Licence", &self.licence.as_deref().map(first_lines).unwrap_or_default());

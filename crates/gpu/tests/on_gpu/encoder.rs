@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use rullama_gemma::Outputs;
 use rullama_gguf::{Format, MemorySource, Model, Writer};
-use rullama_gpu::{Gpu, GpuEncoder, GpuError, GpuModel, GpuOptions, GpuWeights, ModelOptions};
+use rullama_gpu::{
+    EncoderOptions, Gpu, GpuEncoder, GpuError, GpuModel, GpuOptions, GpuWeights, ModelOptions,
+};
 use rullama_graph::{Ahead, Builder, Graph, Mask, Rows, WeightInfo};
 use rullama_reference::{Matrix, Step, Weights, run_together};
 
@@ -30,13 +32,14 @@ fn expected(model: &Rc<Model>, graph: &Graph, inputs: &[(&str, &[f32])]) -> Vec<
 }
 
 fn load(weights: &Rc<GpuWeights>, graph: Graph, fused: bool) -> GpuEncoder {
-    pollster::block_on(GpuEncoder::load(weights, graph, fused, &mut |_, _| {})).unwrap()
+    let options = if fused { EncoderOptions::default() } else { EncoderOptions::default().unfused() };
+    pollster::block_on(GpuEncoder::load(weights, graph, options, &mut |_, _| {})).unwrap()
 }
 
 fn run(encoder: &GpuEncoder, rows: usize) -> Vec<Vec<f32>> {
     let (patches, places) = (values(rows, 1), values(rows, 2));
     // The order of inputs does not matter.
-    pollster::block_on(encoder.run(&[("places", &places), ("patches", &patches)])).unwrap()
+    pollster::block_on(encoder.run(&[("places", &places), ("patches", &patches)], &mut |_, _| {})).unwrap()
 }
 
 fn text_model(weights: &Rc<GpuWeights>) -> Rc<GpuModel> {
@@ -131,7 +134,7 @@ fn two_files_feed_one_set() {
     let k = x.linear(builder.weight(WeightInfo::matrix("blk.0.attn_k.weight", WIDTH, WIDTH)));
     let y = k.linear(builder.weight(WeightInfo::matrix("projector", WIDTH, WIDTH)));
     let encoder = load(&weights, builder.finish_with(&[("k", k), ("y", y)]), true);
-    let found = pollster::block_on(encoder.run(&[("x", &values(3, 1))])).unwrap();
+    let found = pollster::block_on(encoder.run(&[("x", &values(3, 1))], &mut |_, _| {})).unwrap();
     let twice: Vec<f32> = found[0].iter().map(|value| 2.0 * value).collect();
     assert!(apart(&found[1], &twice) < 1e-4);
 }
@@ -142,7 +145,8 @@ fn what_does_not_fit_is_refused() {
     let weights = GpuWeights::new(gpu.clone(), open(MODEL));
     let encoder = load(&weights, tower(64, Mask::ALL), true);
     let (nine, eight) = (values(9, 1), values(8, 1));
-    let refused = |inputs: &[(&str, &[f32])]| pollster::block_on(encoder.run(inputs)).unwrap_err();
+    let refused =
+        |inputs: &[(&str, &[f32])]| pollster::block_on(encoder.run(inputs, &mut |_, _| {})).unwrap_err();
     let missing = refused(&[("patches", &nine)]);
     assert_eq!(missing.to_string(), "the graph was run without its input `places`");
     assert_eq!(missing.code(), "input.missing");
@@ -152,9 +156,18 @@ fn what_does_not_fit_is_refused() {
     let long = vec![0.0; 65_536 * WIDTH as usize];
     let many = refused(&[("patches", &long), ("places", &long)]);
     assert_eq!(many.to_string(), "input `patches` has 65536 rows, but at most 65535 are computed at once");
-    let load = |graph| pollster::block_on(GpuEncoder::load(&weights, graph, true, &mut |_, _| {}));
-    let tokens = load(graph(weights.source(), Outputs::Last));
+    let load =
+        |graph, options| pollster::block_on(GpuEncoder::load(&weights, graph, options, &mut |_, _| {}));
+    let tokens = load(graph(weights.source(), Outputs::Last), EncoderOptions::default());
     assert!(matches!(tokens, Err(GpuError::Unsupported { .. })));
+    // The weights alone, then the weights with the values of a run.
+    let held = encoder.weight_bytes();
+    let too_little = load(tower(64, Mask::ALL), EncoderOptions::default().memory(held - 1));
+    assert!(matches!(too_little, Err(GpuError::EncoderTooLarge { .. })));
+    let enough = load(tower(64, Mask::ALL), EncoderOptions::default().memory(held)).unwrap();
+    let inputs: [(&str, &[f32]); 2] = [("patches", &nine), ("places", &nine)];
+    let values = pollster::block_on(enough.run(&inputs, &mut |_, _| {})).unwrap_err();
+    assert_eq!(values.code(), "memory.too_large");
     let options = ModelOptions::default();
     let progress = &mut |_, _| {};
     let text = GpuModel::load(&weights, tower(64, Mask::ALL), options, progress);

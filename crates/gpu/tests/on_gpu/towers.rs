@@ -5,7 +5,8 @@ use std::rc::Rc;
 use rullama_gemma::{Config, Gelu, Outputs, text};
 use rullama_gguf::Model;
 use rullama_gpu::{
-    CacheFormat, GpuEncoder, GpuError, GpuModel, GpuOptions, GpuWeights, ModelOptions, RowInput, StepInput,
+    CacheFormat, EncoderOptions, GpuEncoder, GpuError, GpuModel, GpuOptions, GpuWeights, ModelOptions,
+    RowInput, StepInput,
 };
 use rullama_reference::{Matrix, Step, Weights, run_together};
 
@@ -42,8 +43,10 @@ fn encode(model: &Rc<Model>, encoding: &Encoding) -> Vec<Result<Vec<f32>, GpuErr
         let gpu: &rullama_gpu::Gpu = &gpu(&options);
         let weights = GpuWeights::new(gpu.clone(), model.clone());
         let graph = encoding.graph.clone();
-        let encoder = pollster::block_on(GpuEncoder::load(&weights, graph, fused, &mut |_, _| {})).unwrap();
-        pollster::block_on(encoder.run(&encoding.inputs())).map(|mut outputs| outputs.swap_remove(0))
+        let wanted = if fused { EncoderOptions::default() } else { EncoderOptions::default().unfused() };
+        let encoder = pollster::block_on(GpuEncoder::load(&weights, graph, wanted, &mut |_, _| {})).unwrap();
+        pollster::block_on(encoder.run(&encoding.inputs(), &mut |_, _| {}))
+            .map(|mut outputs| outputs.swap_remove(0))
     };
     kinds.into_iter().map(run).collect()
 }
@@ -84,8 +87,11 @@ fn rows_are_read_by_the_text_model() {
             false => sound(&model, samples("media/tiny-12b-rise.wav", 640)),
         };
         let graph = encoding.graph.clone();
-        let encoder = pollster::block_on(GpuEncoder::load(&weights, graph, true, &mut |_, _| {})).unwrap();
-        let soft = pollster::block_on(encoder.run(&encoding.inputs())).unwrap().swap_remove(0);
+        let encoder =
+            pollster::block_on(GpuEncoder::load(&weights, graph, EncoderOptions::default(), &mut |_, _| {}));
+        let encoder = encoder.unwrap();
+        let soft =
+            pollster::block_on(encoder.run(&encoding.inputs(), &mut |_, _| {})).unwrap().swap_remove(0);
         let span = prompt.runs[0].start..prompt.runs[0].start + prompt.runs[0].length;
         let mut rows: Vec<RowInput<'_>> = prompt.ids.iter().map(|&id| RowInput::Token(id)).collect();
         for (at, soft) in span.clone().zip(soft.chunks(soft.len() / span.len())) {

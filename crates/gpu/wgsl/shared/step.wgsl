@@ -1,7 +1,7 @@
 // step: what varies between steps: which rows there are, whose they are, and which keys each of them sees. The same for
 // every kernel. The host fills it; only the tokens that rows name may come from the GPU itself.
 
-const MOST_STEP_ROWS: u32 = 512u;
+const MOST_STEP_ROWS: u32 = 1152u;
 const MOST_SLOTS: u32 = 64u;
 
 struct Row {

@@ -2,6 +2,7 @@
 
 import { useSignalEffect } from "@preact/signals";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { reasonAgainstAny, sensesOf } from "../attach/senses";
 import { DEMO_LABEL, isThisDemo } from "../model/demo";
 import { labelOf } from "../model/choice";
 import type { ModelHost } from "../model/host";
@@ -9,6 +10,7 @@ import { Button } from "../ui/button";
 import { focusComposer, isTouch } from "../ui/navigation";
 import { announce, notify, type Notice } from "../ui/notices";
 import { useParts } from "../ui/parts";
+import type { Attachment, Unsent } from "./attachments";
 import { Composer } from "./composer";
 import { LiveRate } from "./live-rate";
 import { MessageList } from "./message-list";
@@ -28,9 +30,9 @@ export function ChatView() {
   const { scroller, content, follow, away, scrolled } = useFollowing(empty);
   const send = useSend(follow);
   useVoice();
-  const ask = (text: string) => {
+  const ask = (text: string, attachments: readonly Attachment[] = []) => {
     // The pressed button disappears, so the focus moves to the field.
-    if (send(text) && !isTouch()) {
+    if (send({ text, attachments }) && !isTouch()) {
       focusComposer();
     }
   };
@@ -91,7 +93,7 @@ function useFollowing(empty: boolean) {
 }
 
 /** Sends a message; gives false if there is no model for it. */
-function useSend(follow: () => void): (text: string) => boolean {
+function useSend(follow: () => void): (unsent: Unsent) => boolean {
   const { chat, host, go } = useParts();
   const waiting = useRef<Notice | undefined>(undefined);
   useSignalEffect(() => {
@@ -99,16 +101,21 @@ function useSend(follow: () => void): (text: string) => boolean {
       waiting.current?.remove();
     }
   });
-  return (text) => {
+  return ({ text, attachments }) => {
     const { state, atHand, checking } = host;
     waiting.current?.remove();
     if (state.kind !== "ready" && state.kind !== "busy" && !checking && !atHand) {
       waiting.current = notify("Choose a model first. Your message stays here.", { label: "Models", run: () => go.models() });
       return false;
     }
+    const reason = reasonAgainstAny(attachments, sensesOf(host));
+    if (reason !== undefined) {
+      waiting.current = notify(`${reason} Your message stays here: remove what is attached, or choose another model.`, { label: "Models", run: () => go.models() });
+      return false;
+    }
     const queued = chat.writing !== undefined;
     announce(queued ? "Queued" : state.kind === "ready" ? WRITING : `Loading ${awaitedLabel(host)}`);
-    void chat.send(text);
+    void chat.send(text, attachments);
     if (!queued) {
       go.shown(chat.conversation.id);
     }

@@ -1,19 +1,24 @@
 // How full the context is, including the message that is being typed.
 
 import { useEffect, useState } from "preact/hooks";
+import type { ImageBudget } from "rullama";
 import { count } from "../text/format";
 import { classes } from "../ui/button";
 import { useParts } from "../ui/parts";
+import type { Attachment } from "./attachments";
 import { promptOf } from "./prompt";
+import { budgetFor, softTokens } from "./soft-tokens";
+import { measureWith } from "./trim";
 import { useFrame } from "./use-frame";
 
-export function ContextMeter({ draft }: { draft: string }) {
+export function ContextMeter({ draft, attachments }: { draft: string; attachments: readonly Attachment[] }) {
   const { chat, host } = useParts();
+  const budget = useBudget();
   useFrame(() => chat.growth);
   const counted = useTokens();
   const context = host.engine?.info.context;
   const { writing, conversation } = chat;
-  const typed = draftTokens(draft);
+  const typed = draftTokens(draft) + softTokens(attachments, budget);
   const written = writing?.conversation === conversation ? writing.tokens : 0;
   const used = (counted ?? 0) + written + typed;
   if (context === undefined || counted === undefined || used === 0) {
@@ -40,9 +45,17 @@ export function ContextMeter({ draft }: { draft: string }) {
   );
 }
 
+/** The tokens that each image may take. */
+function useBudget(): ImageBudget {
+  const { host, preferences } = useParts();
+  const { imageBudget } = preferences.settings;
+  return host.engine ? budgetFor(host.engine.info, imageBudget) : imageBudget;
+}
+
 /** The tokens of the shown branch, as the loaded model counts them; undefined while that is unknown. */
 function useTokens(): number | undefined {
   const { chat, host } = useParts();
+  const budget = useBudget();
   const [tokens, setTokens] = useState<number | undefined>();
   const { engine } = host;
   const { conversation, writing } = chat;
@@ -53,18 +66,13 @@ function useTokens(): number | undefined {
       return;
     }
     let outdated = false;
-    const measure = async () => {
-      const prompt = promptOf(conversation, answering?.parent ?? undefined);
-      const { length } = await engine.tokenize(await engine.render(prompt));
-      return length;
-    };
-    void measure()
+    void measureWith(engine, budget)(promptOf(conversation, answering?.parent ?? undefined))
       .catch(() => undefined)
       .then((length) => !outdated && setTokens(length));
     return () => {
       outdated = true;
     };
-  }, [engine, conversation, answering, conversation.messages.length, JSON.stringify(conversation.shown), conversation.system, chat.finished]);
+  }, [engine, conversation, answering, conversation.messages.length, JSON.stringify(conversation.shown), conversation.system, chat.finished, budget]);
   return tokens;
 }
 

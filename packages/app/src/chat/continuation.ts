@@ -2,6 +2,8 @@
 //
 // The chat interface always starts a new turn, so this uses plain generation. It hides special tokens, so the end of a thought
 // is recognised by its token.
+//
+// Plain generation takes no images or sounds. An answer to a prompt with some is continued by a request instead, which is not shown.
 
 import type { Engine, Message } from "rullama";
 
@@ -25,6 +27,14 @@ export async function continuation(engine: Engine, messages: Message[], partial:
   const inThought = partial.content === "" && Boolean(partial.thought);
   const [end] = inThought ? await engine.tokenize(END_OF_THOUGHT) : [];
   return { ids, thoughtEnd: end };
+}
+
+/** The messages that ask for the rest of an answer. */
+export function continuationRequest(content: string): Message[] {
+  return [
+    { role: "assistant", content },
+    { role: "user", content: "Continue your last answer exactly where it ended. Repeat nothing, and add no introduction." },
+  ];
 }
 
 /** The part of an answer that exists, as the model wrote it. */

@@ -5,15 +5,18 @@
 // components that use a getter are updated.
 
 import { effect, signal, untracked } from "@preact/signals";
-import type { ChatOptions, Engine, Message, Reply } from "rullama";
+import type { ChatOptions, EncodeProgress, Engine, ImageBudget, Reply } from "rullama";
 import type { ModelHost } from "../model/host";
 import type { Preferences } from "../state/preferences";
 import type { Settings } from "../state/settings";
-import { continuation, type Continuation } from "./continuation";
+import type { Attachment, Unsent } from "./attachments";
+import { continuation, continuationRequest, type Continuation } from "./continuation";
 import type { Drafts } from "./drafts";
 import type { Library } from "./library";
-import { promptOf } from "./prompt";
+import { mediaOf, mediaTokens, textOnly, withMedia } from "./media";
+import { promptOf, type PromptMessage } from "./prompt";
 import { MessageQueue, takeUnsent } from "./queue";
+import { budgetFor } from "./soft-tokens";
 import { add, children, find, newConversation, newId, path, removeLeaf, show, type ChatMessage, type Conversation, type Trimmed } from "./tree";
 import { measureWith, planTrim, summaryPrompt, summaryTokens, type Measure } from "./trim";
 
@@ -34,6 +37,8 @@ export interface Writing {
   tokens: number;
   /** Tokens per second; undefined at the beginning. */
   rate?: number;
+  /** How far the images and sounds are read, while they are. */
+  encoding?: EncodeProgress | undefined;
 }
 
 interface Running extends Writing {
@@ -63,9 +68,10 @@ export class ChatController {
     this.#preferences = preferences;
     this.drafts = drafts;
     this.#current.value = newConversation(Date.now(), preferences.settings.system);
-    for (const { conversation, text } of takeUnsent().reverse()) {
-      drafts.giveBack(library.get(conversation) ?? this.#current.peek(), text);
+    for (const { conversation, ...unsent } of takeUnsent().reverse()) {
+      drafts.giveBack(library.get(conversation) ?? this.#current.peek(), unsent);
     }
+    void library.attachments.sweep(drafts.attached, Date.now());
     effect(() => {
       const { replaced } = library;
       if (replaced) {
@@ -118,12 +124,12 @@ export class ChatController {
   }
 
   /** Sends a message; queues it while a reply is being written. */
-  async send(text: string): Promise<void> {
+  async send(text: string, attachments: readonly Attachment[] = []): Promise<void> {
     const conversation = this.#current.peek();
     if (this.#writing.peek()) {
-      this.queue.add(conversation, text);
+      this.queue.add(conversation, text, attachments);
     } else {
-      await this.#sendTo(conversation, text);
+      await this.#sendTo(conversation, { text, attachments });
     }
   }
 
@@ -131,7 +137,7 @@ export class ChatController {
   async sendQueued(id: string): Promise<void> {
     const message = this.queue.remove(id);
     if (message) {
-      await this.#starts(() => this.#sendTo(message.conversation, message.text));
+      await this.#starts(() => this.#sendTo(message.conversation, message));
     }
   }
 
@@ -139,16 +145,30 @@ export class ChatController {
   unqueue(id: string): void {
     const message = this.queue.remove(id);
     if (message) {
-      this.drafts.giveBack(message.conversation, message.text);
+      this.drafts.giveBack(message.conversation, message);
     }
   }
 
-  /** Asks another question in place of an earlier one, which stays as a branch. */
-  async edit(id: string, text: string): Promise<void> {
+  /** Removes a queued message and what was attached to it. */
+  dropQueued(id: string): void {
+    const message = this.queue.remove(id);
+    if (message) {
+      void this.#free(message.attachments);
+    }
+  }
+
+  /** Removes an image or a sound from the draft of the shown chat. */
+  detach(attachment: Attachment): void {
+    this.drafts.detach(this.#current.peek(), attachment.id);
+    void this.#free([attachment]);
+  }
+
+  /** Asks another question in place of an earlier one, which stays as a branch. The attachments are the same unless others are given. */
+  async edit(id: string, text: string, attachments?: readonly Attachment[]): Promise<void> {
     const conversation = this.#current.peek();
     const message = find(conversation, id);
     if (message) {
-      await this.#starts(() => this.#ask(conversation, text, message.parent));
+      await this.#starts(() => this.#ask(conversation, { text, attachments: attachments ?? message.attachments ?? [] }, message.parent));
     }
   }
 
@@ -189,7 +209,7 @@ export class ChatController {
       const engine = await this.#host.ready();
       // With text, the error came while the answer was being continued, so its text has to fit as well.
       const begun = isBegun(message);
-      const measure = begun ? this.#measureContinued(engine, message) : measureWith(engine);
+      const measure = begun ? this.#measureContinued(engine, message) : this.#measure(engine);
       const plan = await planTrim(conversation, question, engine.info.context, measure);
       if (!plan) {
         throw begun
@@ -236,12 +256,12 @@ export class ChatController {
   }
 
   async delete(id: string): Promise<void> {
-    this.queue.forget(id);
-    this.drafts.forget(id);
+    const unsent = [...this.queue.forget(id), ...this.drafts.forget(id)];
     if (this.#writing.peek()?.conversation.id === id) {
       await this.stop();
     }
-    await this.#library.delete(id);
+    await this.#library.delete(id, this.#unsent);
+    void this.#free(unsent);
     if (this.#current.peek().id === id) {
       this.open();
     }
@@ -252,6 +272,20 @@ export class ChatController {
     const writing = this.#writing.peek();
     writing?.controller.abort();
     await writing?.done;
+  }
+
+  /** The keys of everything that is attached to drafts and queued messages. */
+  get #unsent(): Set<string> {
+    return new Set([...this.drafts.attached, ...this.queue.attached]);
+  }
+
+  /** Frees the content of attachments that nothing uses any more. */
+  async #free(attachments: readonly Attachment[]): Promise<void> {
+    const unsent = this.#unsent;
+    const unused = attachments.map(({ id }) => id).filter((id) => !unsent.has(id) && !this.#library.attaches(id));
+    if (unused.length > 0) {
+      await this.#library.attachments.free(unused);
+    }
   }
 
   #changed(): void {
@@ -269,12 +303,15 @@ export class ChatController {
     await work();
   }
 
-  async #sendTo(conversation: Conversation, text: string): Promise<void> {
-    await this.#ask(conversation, text, path(conversation).at(-1)?.id ?? null);
+  async #sendTo(conversation: Conversation, unsent: Unsent): Promise<void> {
+    await this.#ask(conversation, unsent, path(conversation).at(-1)?.id ?? null);
   }
 
-  async #ask(conversation: Conversation, text: string, parent: string | null): Promise<void> {
+  async #ask(conversation: Conversation, { text, attachments }: Unsent, parent: string | null): Promise<void> {
     const message: ChatMessage = { id: newId(), parent, role: "user", content: text, createdAt: Date.now(), state: "complete" };
+    if (attachments.length > 0) {
+      message.attachments = [...attachments];
+    }
     add(conversation, message);
     this.#library.wrote(message.id);
     await this.#answer(conversation, message.id);
@@ -331,7 +368,7 @@ export class ChatController {
     if (message.state !== "failed" && this.#starting === 0 && !this.#writing.peek()) {
       const next = this.queue.next();
       if (next) {
-        await this.#sendTo(next.conversation, next.text);
+        await this.#sendTo(next.conversation, next);
       }
     }
   }
@@ -350,11 +387,12 @@ export class ChatController {
       message.model = state.kind === "ready" ? state.label : engine.info.name;
       await this.#summarise(engine, conversation, message, signal);
       asked = performance.now();
-      const { reply, thoughtEnd } = await this.#start(engine, conversation, message, signal);
+      const { reply, thoughtEnd } = await this.#start(engine, writing, signal);
       let inThought = thoughtEnd !== undefined;
       for await (const delta of reply) {
         const now = performance.now();
         first ??= now;
+        writing.encoding = undefined;
         inThought &&= !delta.ids.includes(thoughtEnd as number);
         const thought = (delta.thought ?? "") + (inThought ? delta.text : "");
         message.content += inThought ? "" : delta.text;
@@ -395,9 +433,13 @@ export class ChatController {
   }
 
   /** Starts a new answer, or continues one that has text already. */
-  async #start(engine: Engine, conversation: Conversation, message: ChatMessage, signal: AbortSignal): Promise<{ reply: Reply; thoughtEnd?: number | undefined }> {
+  async #start(engine: Engine, writing: Writing, signal: AbortSignal): Promise<{ reply: Reply; thoughtEnd?: number | undefined }> {
+    const { conversation, message } = writing;
     const prompt = promptOf(conversation, message.parent ?? undefined, message.trimmed);
     const { think, ...options } = replyOptions(this.#preferences.settings, engine, signal);
+    if (mediaOf(prompt).length > 0) {
+      return { reply: await this.#startWithMedia(engine, writing, prompt, { ...options, think }) };
+    }
     if (!isBegun(message)) {
       return { reply: engine.chat(prompt, { ...options, think }) };
     }
@@ -405,13 +447,41 @@ export class ChatController {
     return { reply: engine.generate(ids, options), thoughtEnd };
   }
 
-  #continuation(engine: Engine, prompt: Message[], message: ChatMessage): Promise<Continuation> {
-    return continuation(engine, prompt, message, this.#preferences.settings.think || Boolean(message.thought));
+  /** The same for a prompt with images or sounds. */
+  async #startWithMedia(engine: Engine, writing: Writing, prompt: PromptMessage[], options: ChatOptions): Promise<Reply> {
+    const { message } = writing;
+    const { content } = message;
+    const request = content === "" ? [] : continuationRequest(content);
+    const messages = [...(await withMedia(prompt, this.#library.attachments)), ...request];
+    const onEncode = (progress: EncodeProgress) => {
+      writing.encoding = progress;
+      this.#growth.value += 1;
+    };
+    if (content === "") {
+      // A thought without an answer can't be continued, so the model thinks again.
+      delete message.thought;
+    } else {
+      message.content += " ";
+    }
+    return engine.chat(messages, { ...options, imageBudget: this.#imageBudget(engine), onEncode, ...(content === "" ? {} : { think: false }) });
+  }
+
+  #continuation(engine: Engine, prompt: PromptMessage[], message: ChatMessage): Promise<Continuation> {
+    return continuation(engine, textOnly(prompt), message, this.#preferences.settings.think || Boolean(message.thought));
+  }
+
+  #measure(engine: Engine): Measure {
+    return measureWith(engine, this.#imageBudget(engine));
+  }
+
+  #imageBudget({ info }: Engine): ImageBudget {
+    return budgetFor(info, this.#preferences.settings.imageBudget);
   }
 
   /** Counts the tokens of a prompt together with the part of the answer that exists. */
   #measureContinued(engine: Engine, message: ChatMessage): Measure {
-    return async (prompt) => (await this.#continuation(engine, prompt, message)).ids.length;
+    const budget = this.#imageBudget(engine);
+    return async (prompt) => (await this.#continuation(engine, prompt, message)).ids.length + mediaTokens(prompt, budget);
   }
 
   /** Writes the summary of the messages that are left out, if one is wanted. */
@@ -421,7 +491,7 @@ export class ChatController {
       return;
     }
     const { context } = engine.info;
-    const prompt = await summaryPrompt(conversation, parent, trimmed, context, measureWith(engine));
+    const prompt = await summaryPrompt(conversation, parent, trimmed, context, this.#measure(engine));
     const { text } = await engine.chat(prompt, { think: false, temperature: 0, maxTokens: summaryTokens(context), signal }).result();
     message.trimmed = { ...trimmed, summary: text.trim() };
     this.#growth.value += 1;

@@ -69,7 +69,7 @@ function ConversationRow({ conversation, title, excerpt, current }: RowProps) {
           <Button kind="quiet" icon="export" onClick={() => exportMarkdown(conversation)}>
             Export as Markdown
           </Button>
-          <Button kind="quiet" icon="export" onClick={() => exportJson([conversation])}>
+          <Button kind="quiet" icon="export" onClick={() => void exportJson([conversation], parts.library.attachments)}>
             Export as JSON
           </Button>
           <Button kind="quiet" icon="trash" onClick={() => void remove(conversation, parts)}>

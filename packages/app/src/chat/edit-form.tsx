@@ -1,9 +1,19 @@
 // Edits a question that was asked before.
 
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { AttachmentTiles } from "../attach/attachment-tiles";
 import { Button } from "../ui/button";
+import type { Attachment } from "./attachments";
 
-export function EditForm({ text, save, close }: { text: string; save: (text: string) => void; close: () => void }) {
+interface EditProps {
+  text: string;
+  attachments: readonly Attachment[];
+  save: (text: string, attachments: readonly Attachment[]) => void;
+  close: () => void;
+}
+
+export function EditForm({ text, attachments, save, close }: EditProps) {
+  const [kept, setKept] = useState(attachments);
   const input = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => {
     input.current?.focus();
@@ -11,10 +21,10 @@ export function EditForm({ text, save, close }: { text: string; save: (text: str
   }, []);
   const submit = () => {
     const typed = input.current?.value.trim() ?? "";
-    if (typed === "") {
+    if (typed === "" && kept.length === 0) {
       close();
     } else {
-      save(typed);
+      save(typed, kept);
     }
   };
   const key = (event: KeyboardEvent) => {
@@ -28,6 +38,13 @@ export function EditForm({ text, save, close }: { text: string; save: (text: str
   };
   return (
     <div class="edit-form">
+      <AttachmentTiles
+        attachments={kept}
+        remove={({ id }) => {
+          setKept(kept.filter((one) => one.id !== id));
+          input.current?.focus();
+        }}
+      />
       <textarea ref={input} class="input edit-input" aria-label="Edit the message" rows={3} defaultValue={text} onKeyDown={key} />
       <div class="row end">
         <Button onClick={close}>Cancel</Button>

@@ -1,6 +1,8 @@
 // All chats: kept in memory for listing and searching, and saved in IndexedDB. Other tabs are notified of changes.
 
 import { signal } from "@preact/signals";
+import { attachedTo } from "./attachments";
+import { AttachmentStore } from "./attachment-store";
 import { ConversationDatabase } from "./database";
 import { baseOf, merge, type Base } from "./merge";
 import { settle, type Conversation } from "./tree";
@@ -8,6 +10,8 @@ import { settle, type Conversation } from "./tree";
 const CHANNEL = "rullama-conversations";
 
 export class Library {
+  /** The images and sounds of the chats. */
+  readonly attachments: AttachmentStore;
   /** Changes with every change of a chat, so that readers of `all` and `get` are updated. */
   readonly #version = signal(0);
   readonly #replaced = signal<{ id: string } | undefined>(undefined);
@@ -23,6 +27,7 @@ export class Library {
 
   private constructor(database: ConversationDatabase | undefined) {
     this.#database = database;
+    this.attachments = new AttachmentStore(database);
     if (database && "BroadcastChannel" in globalThis) {
       this.#channel = new BroadcastChannel(CHANNEL);
       this.#channel.addEventListener("message", ({ data }) => void this.#reread(String(data)));
@@ -97,12 +102,22 @@ export class Library {
     }
   }
 
-  async delete(id: string): Promise<void> {
+  /** Deletes a chat, and those of its attachments that neither another chat nor a draft has. */
+  async delete(id: string, inDrafts: ReadonlySet<string> = new Set()): Promise<void> {
+    const messages = this.#conversations.get(id)?.messages ?? [];
     this.#conversations.delete(id);
     this.#bases.delete(id);
     this.#changed();
-    await this.#database?.delete(id);
+    const used = new Set([...inDrafts, ...this.all().flatMap((other) => attachedTo(other.messages))]);
+    const unused = attachedTo(messages).filter((attachment) => !used.has(attachment));
+    this.attachments.forget(unused);
+    await this.#database?.delete(id, unused);
     this.#channel?.postMessage(id);
+  }
+
+  /** Whether a chat has an attachment. */
+  attaches(attachment: string): boolean {
+    return [...this.#conversations.values()].some(({ messages }) => attachedTo(messages).includes(attachment));
   }
 
   hold(id: string): () => void {

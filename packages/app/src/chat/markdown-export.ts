@@ -1,5 +1,6 @@
 // A chat as a Markdown document: the shown branch, with the model that wrote each answer.
 
+import { titleOfAttachment } from "./attachments";
 import { path, type ChatMessage, type Conversation } from "./tree";
 
 export function markdownText(conversation: Conversation): string {
@@ -12,12 +13,13 @@ export function markdownText(conversation: Conversation): string {
   return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
 }
 
-function messageText({ role, content, model, state, trimmed }: ChatMessage): string {
+function messageText({ role, content, attachments = [], model, state, trimmed }: ChatMessage): string {
   const heading = role === "user" ? "## You" : `## ${oneLine(model ?? "Model")}`;
   const note = trimmed ? `*The ${trimmed.dropped} oldest messages were left out from here on.*` : "";
   const summary = trimmed?.summary ? quote(`Summary: ${trimmed.summary}`) : "";
   const ending = state === "stopped" ? "*(stopped)*" : state === "failed" ? "*(failed)*" : "";
-  return [heading, note, summary, content, ending].filter((part) => part !== "").join("\n\n");
+  const attached = attachments.map((one) => `*(${one.medium === "image" ? "image" : "sound"}: ${oneLine(titleOfAttachment(one))})*`).join(" ");
+  return [heading, note, summary, attached, content, ending].filter((part) => part !== "").join("\n\n");
 }
 
 function quote(text: string): string {

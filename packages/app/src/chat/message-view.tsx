@@ -1,12 +1,15 @@
-// One message: its thought, its text, its error, and its buttons.
+// One message: what is attached to it, its thought, its text, its error, and its buttons.
 
 import { useState } from "preact/hooks";
+import type { EncodeProgress } from "rullama";
+import { AttachmentTiles } from "../attach/attachment-tiles";
 import { Markdown } from "../markdown/markdown";
 import { classes } from "../ui/button";
 import { ErrorBox, type Steps } from "../ui/error-box";
 import { useParts } from "../ui/parts";
 import { EditForm } from "./edit-form";
 import { MessageFooter } from "./message-footer";
+import type { Attachment } from "./attachments";
 import type { ChatMessage, Place } from "./tree";
 import { TrimNote } from "./trim-note";
 import { useFrame } from "./use-frame";
@@ -27,22 +30,23 @@ export function MessageView(props: MessageProps) {
 function Question({ message, place, follow }: MessageProps) {
   const { chat } = useParts();
   const [editing, setEditing] = useState(false);
-  const { id, content, state } = message;
+  const { id, content, attachments = [], state } = message;
   const close = () => {
     setEditing(false);
     setTimeout(() => document.querySelector<HTMLElement>(`[data-id="${CSS.escape(id)}"] [aria-label="Edit"]`)?.focus());
   };
-  const save = (text: string) => {
+  const save = (text: string, kept: readonly Attachment[]) => {
     close();
     follow();
-    void chat.edit(id, text);
+    void chat.edit(id, text, kept);
   };
   return (
     <article class="message user" aria-label="You" data-id={id} data-state={state}>
-      <div class="content plain" hidden={editing}>
+      {!editing && <AttachmentTiles attachments={attachments} />}
+      <div class="content plain" hidden={editing || content === ""}>
         {content}
       </div>
-      {editing ? <EditForm text={content} save={save} close={close} /> : <MessageFooter message={message} place={place} follow={follow} edit={() => setEditing(true)} />}
+      {editing ? <EditForm text={content} attachments={attachments} save={save} close={close} /> : <MessageFooter message={message} place={place} follow={follow} edit={() => setEditing(true)} />}
     </article>
   );
 }
@@ -54,9 +58,11 @@ function Answer({ message, place, follow }: MessageProps) {
   useFrame(() => chat.writing?.message === message && chat.growth);
   const { id, content, thought, state, error, trimmed } = message;
   const waiting = growing && content === "" && !thought;
+  const encoding = growing ? chat.writing?.encoding : undefined;
   return (
     <article class={classes("message assistant", waiting && "waiting")} aria-label="Model" aria-busy={state === "writing"} data-id={id} data-state={state}>
       {trimmed && <TrimNote trimmed={trimmed} writing={growing} />}
+      {encoding && !isEncoded(encoding) && <p class="encoding">{encodingText(encoding)}</p>}
       {thought && (
         <details class="thought">
           <summary>{growing && content === "" ? "Thinking…" : "Thoughts"}</summary>
@@ -73,6 +79,18 @@ function Answer({ message, place, follow }: MessageProps) {
       {state !== "writing" && <MessageFooter message={message} place={place} follow={follow} />}
     </article>
   );
+}
+
+/** Whether the last image or sound is done: from then on, the model reads the prompt. */
+function isEncoded({ index, count, fraction }: EncodeProgress): boolean {
+  return fraction >= 1 && index + 1 >= count;
+}
+
+/** "Looking at the image (1 of 2) … 40 %". The position counts images and sounds of the whole chat, as the engine does. */
+export function encodingText({ medium, index, count, fraction }: EncodeProgress): string {
+  const place = count > 1 ? ` (${index + 1} of ${count})` : "";
+  const done = `${Math.floor(fraction * 100)} %`;
+  return medium === "image" ? `Looking at the image${place} … ${done}` : `Listening to the sound${place} … ${done}`;
 }
 
 function AnswerError({ id, error, follow }: { id: string; error: unknown; follow: () => void }) {

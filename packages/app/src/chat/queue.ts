@@ -4,14 +4,14 @@
 
 import { signal } from "@preact/signals";
 import { parseJson } from "../state/storage";
+import { attachedTo, readAttachment, type Attachment, type Unsent } from "./attachments";
 import { newId, type Conversation } from "./tree";
 
 const KEY = "rullama.queue";
 
-export interface QueuedMessage {
+export interface QueuedMessage extends Readonly<Unsent> {
   readonly id: string;
   readonly conversation: Conversation;
-  readonly text: string;
 }
 
 export class MessageQueue {
@@ -26,8 +26,8 @@ export class MessageQueue {
     return this.#messages.value.length;
   }
 
-  add(conversation: Conversation, text: string): void {
-    this.#set([...this.#messages.peek(), { id: newId(), conversation, text }]);
+  add(conversation: Conversation, text: string, attachments: readonly Attachment[] = []): void {
+    this.#set([...this.#messages.peek(), { id: newId(), conversation, text, attachments }]);
   }
 
   /** Removes a message; gives it if it was still queued. */
@@ -43,15 +43,24 @@ export class MessageQueue {
     return first && this.remove(first.id);
   }
 
-  /** Removes the messages of a chat that was deleted. */
-  forget(conversation: string): void {
-    this.#set(this.#messages.peek().filter((message) => message.conversation.id !== conversation));
+  /** Removes the messages of a chat that was deleted; gives what was attached to them. */
+  forget(conversation: string): Attachment[] {
+    const isOf = (message: QueuedMessage) => message.conversation.id === conversation;
+    const removed = this.#messages.peek().filter(isOf);
+    this.#set(this.#messages.peek().filter((message) => !isOf(message)));
+    return removed.flatMap(({ attachments }) => attachments);
+  }
+
+  /** The keys of everything that is attached to a queued message. */
+  get attached(): string[] {
+    return attachedTo(this.#messages.peek());
   }
 
   #set(messages: readonly QueuedMessage[]): void {
     this.#messages.value = messages;
     try {
-      sessionStorage.setItem(KEY, JSON.stringify(messages.map(({ conversation, text }) => ({ conversation: conversation.id, text }))));
+      const stored = messages.map(({ conversation, text, attachments }) => ({ conversation: conversation.id, text, attachments }));
+      sessionStorage.setItem(KEY, JSON.stringify(stored));
     } catch {
       // Forbidden or full. The page still has them.
     }
@@ -59,13 +68,21 @@ export class MessageQueue {
 }
 
 /** The messages that were queued in this tab before it was reloaded, with the ids of their chats. Forgets them. */
-export function takeUnsent(): { conversation: string; text: string }[] {
+export function takeUnsent(): ({ conversation: string } & Unsent)[] {
   try {
     const stored = parseJson(sessionStorage.getItem(KEY));
     sessionStorage.removeItem(KEY);
-    const isUnsent = (one: unknown) => typeof (one as { conversation?: unknown })?.conversation === "string" && typeof (one as { text?: unknown }).text === "string";
-    return Array.isArray(stored) ? stored.filter(isUnsent) : [];
+    return Array.isArray(stored) ? stored.flatMap((one) => readUnsent(one) ?? []) : [];
   } catch {
     return [];
   }
+}
+
+function readUnsent(one: unknown): ({ conversation: string } & Unsent) | undefined {
+  const { conversation, text, attachments } = (one ?? {}) as Record<string, unknown>;
+  if (typeof conversation !== "string" || typeof text !== "string") {
+    return undefined;
+  }
+  const read = Array.isArray(attachments) ? attachments.flatMap((value) => readAttachment(value) ?? []) : [];
+  return { conversation, text, attachments: read };
 }

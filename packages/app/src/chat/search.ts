@@ -1,6 +1,6 @@
-// Searches chats: every word must occur in the title or in a message. Case and accents are ignored.
+// Searches chats: every word must occur in the title, in a message or in the name of an attachment. Case and accents are ignored.
 
-import type { Conversation } from "./tree";
+import type { ChatMessage, Conversation } from "./tree";
 
 export interface Found {
   conversation: Conversation;
@@ -17,7 +17,7 @@ export function search(conversations: readonly Conversation[], query: string): F
     return recent.map((conversation) => ({ conversation, excerpt: "" }));
   }
   return recent.flatMap((conversation) => {
-    const texts = [conversation.title, ...conversation.messages.map(({ content }) => content)];
+    const texts = [conversation.title, ...conversation.messages.flatMap(textsOf)];
     const everything = plain(texts.join("\n"));
     if (!words.every((word) => everything.includes(word))) {
       return [];
@@ -30,8 +30,8 @@ function excerpt(conversation: Conversation, word: string): string {
   if (plain(conversation.title).includes(word)) {
     return "";
   }
-  for (const { content } of conversation.messages) {
-    const text = content.replace(/\s+/g, " ");
+  for (const message of conversation.messages) {
+    const text = textsOf(message).join(" ").replace(/\s+/g, " ");
     const at = plain(text).indexOf(word);
     if (at >= 0) {
       const start = Math.max(0, at - AROUND);
@@ -40,6 +40,10 @@ function excerpt(conversation: Conversation, word: string): string {
     }
   }
   return "";
+}
+
+function textsOf({ content, attachments = [] }: ChatMessage): string[] {
+  return [content, ...attachments.map(({ name }) => name)];
 }
 
 function plain(text: string): string {

@@ -2,12 +2,15 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
+import type { ImageBudget } from "rullama";
+import { sensesOf } from "../attach/senses";
 import { BACKENDS, FIELDS, type BackendSetting, type NumberField as Field } from "../state/settings";
 import { count } from "../text/format";
 import { Button, IconButton } from "../ui/button";
 import { openDialog } from "../ui/dialog";
 import type { Parts } from "../ui/parts";
 import { NumberField } from "./number-field";
+import { BUDGETS, budgetFor } from "./soft-tokens";
 
 export function openSettings(parts: Parts): void {
   void openDialog("Settings", (close) => <SettingsPanel parts={parts} close={() => close("")} />, { class: "panel" });
@@ -35,6 +38,11 @@ function SettingsPanel({ parts, close }: { parts: Parts; close: () => void }) {
             <NumberField key={field.name} field={field} preferences={preferences} />
           ))}
         </Section>
+        {sensesOf(parts.host).image && parts.host.engine && (
+          <Section title="Images">
+            <ImageDetailField parts={parts} />
+          </Section>
+        )}
         <Section title="Loading">
           <NumberField field={CONTEXT} preferences={preferences} />
           <BackendField parts={parts} />
@@ -115,6 +123,27 @@ function SystemPrompt({ parts: { chat, preferences } }: { parts: Parts }) {
         <span>Use it for new chats</span>
       </label>
     </>
+  );
+}
+
+/** How many tokens each image may take. */
+function ImageDetailField({ parts: { preferences, host } }: { parts: Parts }) {
+  const budgets = host.engine?.info.media?.imageBudgets ?? [];
+  const imageBudget = host.engine ? budgetFor(host.engine.info, preferences.settings.imageBudget) : preferences.settings.imageBudget;
+  return (
+    <label class="field number-field">
+      <span>
+        <span>Image detail</span>
+        <small class="muted">The most tokens that an image takes. With more, the model can read smaller text, but looks at it for longer and has less context left. 280 is usual.</small>
+      </span>
+      <select class="input" data-setting="imageBudget" onChange={({ currentTarget }) => preferences.change({ imageBudget: Number(currentTarget.value) as ImageBudget })}>
+        {(budgets.length > 0 ? budgets : BUDGETS).map((budget) => (
+          <option key={budget} value={budget} selected={budget === imageBudget}>
+            {count(budget)}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 

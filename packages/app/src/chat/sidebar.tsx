@@ -11,7 +11,6 @@ import { ConversationList } from "./conversation-list";
 import { exportJson } from "./export";
 import type { Library } from "./library";
 import { ThemeButton } from "./theme-button";
-import { importText } from "./transfer";
 
 export function Sidebar() {
   const { library, go } = useParts();
@@ -38,8 +37,8 @@ export function Sidebar() {
         <PageLink label="Device" href="#/device" icon="chip" />
         <div class="row between">
           <div class="row tight">
-            <IconButton label="Import chats" icon="import" onClick={() => void importChats(library)} />
-            <IconButton label="Export all chats" icon="export" onClick={() => exportJson(library.all())} />
+            <IconButton label="Import chats" icon="import" onClick={() => void chooseAndImport(library)} />
+            <IconButton label="Export all chats" icon="export" onClick={() => void exportJson(library.all(), library.attachments)} />
           </div>
           <ThemeButton />
         </div>
@@ -58,17 +57,15 @@ function PageLink({ label, href, icon }: { label: string; href: string; icon: Ic
   );
 }
 
-async function importChats(library: Library): Promise<void> {
+async function chooseAndImport(library: Library): Promise<void> {
   const [file] = await pickFiles(".json,application/json", false);
   if (!file) {
     return;
   }
   try {
-    const imported = importText(await file.text(), new Set(library.all().map(({ id }) => id)));
-    for (const conversation of imported) {
-      await library.save(conversation);
-    }
-    notify(imported.length === 1 ? "Imported one chat." : `Imported ${imported.length} chats.`);
+    const { importChats } = await import("./import");
+    const count = await importChats(library, file);
+    notify(count === 1 ? "Imported one chat." : `Imported ${count} chats.`);
   } catch (error) {
     notifyError(error);
   }

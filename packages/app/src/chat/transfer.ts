@@ -1,37 +1,54 @@
 // Chats as a JSON file and back. The file may come from anywhere, so every field is checked and unknown ones are dropped.
+//
+// Version 2 has the images and sounds of the chats as base64. Chats without any are written as version 1, which older apps read too.
 
+import { MOST_ATTACHMENTS, MOST_BYTES, readAttachment, type Attachment } from "./attachments";
+import { fromBase64 } from "./base64";
 import { newId, type ChatMessage, type Conversation, type MessageState, type Speed, type Trimmed } from "./tree";
 
 const FORMAT = "rullama-conversations";
 const STATES: readonly string[] = ["complete", "writing", "stopped", "failed"] satisfies MessageState[];
 
-export function exportText(conversations: readonly Conversation[], now: number): string {
-  const file = { format: FORMAT, version: 1, exportedAt: new Date(now).toISOString(), conversations };
+/** The chats of a file, and the content of their images and sounds by the keys that the file has for them. */
+export interface Imported {
+  conversations: Conversation[];
+  attachments: ReadonlyMap<string, Blob>;
+}
+
+/** `attachments`: the content of what is attached to the chats, as base64, by its key. */
+export function exportText(conversations: readonly Conversation[], now: number, attachments: Readonly<Record<string, string>> = {}): string {
+  const attaches = conversations.some(({ messages }) => messages.some((message) => message.attachments));
+  const file = { format: FORMAT, version: attaches ? 2 : 1, exportedAt: new Date(now).toISOString(), conversations, ...(attaches ? { attachments } : {}) };
   return JSON.stringify(file, null, 2);
 }
 
 /** Why a file cannot be imported. */
 export class ImportError extends Error {
-  readonly code = "import.invalid";
+  readonly code: string;
+
+  constructor(message: string, code = "import.invalid") {
+    super(message);
+    this.code = code;
+  }
 }
 
 /** The chats in a file. Those whose id is taken get a new one, so that nothing is overwritten. */
-export function importText(text: string, taken: ReadonlySet<string>): Conversation[] {
+export function importText(text: string, taken: ReadonlySet<string>): Imported {
   let file: unknown;
   try {
     file = JSON.parse(text);
   } catch {
     throw new ImportError("the file is not JSON");
   }
-  const { format, version, conversations } = record(file, "the file");
+  const { format, version, conversations, attachments } = record(file, "the file");
   if (format !== FORMAT) {
     throw new ImportError(`the format is ${JSON.stringify(format) ?? "missing"}; ${FORMAT} was expected`);
   }
-  if (version !== 1) {
-    throw new ImportError(`version ${JSON.stringify(version) ?? "?"} is unknown; 1 was expected`);
+  if (version !== 1 && version !== 2) {
+    throw new ImportError(`version ${JSON.stringify(version) ?? "?"} is unknown; 1 or 2 was expected`);
   }
   const used = new Set(taken);
-  return list(conversations, "conversations").map((value, index) => {
+  const read = list(conversations, "conversations").map((value, index) => {
     const conversation = readConversation(value, `conversation ${index + 1}`);
     if (used.has(conversation.id)) {
       conversation.id = newId();
@@ -39,6 +56,25 @@ export function importText(text: string, taken: ReadonlySet<string>): Conversati
     used.add(conversation.id);
     return conversation;
   });
+  return { conversations: read, attachments: readContents(record(attachments ?? {}, "attachments"), read) };
+}
+
+/** The contents that the chats use, with the types that the chats give them. */
+function readContents(contents: Record<string, unknown>, conversations: readonly Conversation[]): Map<string, Blob> {
+  const read = new Map<string, Blob>();
+  for (const { id, type } of conversations.flatMap(({ messages }) => messages.flatMap((message) => message.attachments ?? []))) {
+    if (read.has(id) || !Object.hasOwn(contents, id)) {
+      continue;
+    }
+    const encoded = text(contents[id], "the content of an attachment");
+    // Four characters for three bytes.
+    const bytes = encoded.length > (MOST_BYTES * 4) / 3 + 4 ? undefined : fromBase64(encoded);
+    if (!bytes) {
+      throw new ImportError("the content of an attachment is too large, or not base64");
+    }
+    read.set(id, new Blob([bytes], { type }));
+  }
+  return read;
 }
 
 function readConversation(value: unknown, what: string): Conversation {
@@ -101,6 +137,9 @@ function readMessage(value: unknown, what: string): ChatMessage {
     const error = record(fields.error, `error of ${what}`);
     message.error = { code: text(error.code, `error of ${what}`), message: text(error.message, `error of ${what}`) };
   }
+  if (fields.attachments !== undefined && role === "user") {
+    message.attachments = readAttachments(fields.attachments, what);
+  }
   if (fields.speed !== undefined) {
     message.speed = readSpeed(fields.speed, what);
   }
@@ -108,6 +147,20 @@ function readMessage(value: unknown, what: string): ChatMessage {
     message.trimmed = readTrimmed(fields.trimmed, what);
   }
   return message;
+}
+
+function readAttachments(value: unknown, what: string): Attachment[] {
+  const attachments = list(value, `attachments of ${what}`);
+  if (attachments.length > MOST_ATTACHMENTS) {
+    throw new ImportError(`${what} has ${attachments.length} attachments; ${MOST_ATTACHMENTS} are allowed`);
+  }
+  return attachments.map((one) => {
+    const attachment = readAttachment(one);
+    if (!attachment) {
+      throw new ImportError(`an attachment of ${what} is neither an image nor a sound`);
+    }
+    return attachment;
+  });
 }
 
 function readTrimmed(value: unknown, what: string): Trimmed {

@@ -1,6 +1,8 @@
 // A conversation as a tree of messages. Editing or regenerating a message adds a sibling. Each parent remembers which of its
 // children is shown, so that switching back finds what followed.
 
+import { titleOfAttachment, type Attachment } from "./attachments";
+
 export type MessageState = "complete" | "writing" | "stopped" | "failed";
 
 export interface ChatMessage {
@@ -9,6 +11,8 @@ export interface ChatMessage {
   parent: string | null;
   role: "user" | "assistant";
   content: string;
+  /** Of a question: its images and sounds, which the model gets before the text. */
+  attachments?: readonly Attachment[];
   thought?: string;
   createdAt: number;
   state: MessageState;
@@ -117,7 +121,8 @@ export function add(conversation: Conversation, message: ChatMessage): ChatMessa
   show(conversation, message.id);
   conversation.updatedAt = Math.max(conversation.updatedAt, message.createdAt);
   if (!conversation.named && message.role === "user" && message.parent === null) {
-    conversation.title = titleOf(message.content);
+    const [first] = message.attachments ?? [];
+    conversation.title = message.content.trim() === "" && first ? titleOfAttachment(first) : titleOf(message.content);
   }
   return message;
 }

@@ -1,11 +1,13 @@
 // Making room in a full context: the oldest turns are left out, and the model may summarise them first.
 
-import type { Engine, Message } from "rullama";
-import { kept, messagesUpTo, promptOf, trimOf } from "./prompt";
+import type { Engine, ImageBudget } from "rullama";
+import { titleOfAttachment } from "./attachments";
+import { mediaTokens, textOnly } from "./media";
+import { kept, messagesUpTo, promptOf, trimOf, type PromptMessage } from "./prompt";
 import type { ChatMessage, Conversation, Trimmed } from "./tree";
 
 /** Counts the tokens of a prompt. */
-export type Measure = (messages: Message[]) => Promise<number>;
+export type Measure = (messages: PromptMessage[]) => Promise<number>;
 
 /** The part of the context that the prompt may fill afterwards. The rest is for the answer and the next turns. */
 const FILLED = 0.5;
@@ -13,8 +15,8 @@ const FILLED = 0.5;
 /** The most tokens of a summary, as a part of the context. */
 const SUMMARY = 0.125;
 
-export function measureWith(engine: Engine): Measure {
-  return async (messages) => (await engine.tokenize(await engine.render(messages))).length;
+export function measureWith(engine: Engine, budget: ImageBudget): Measure {
+  return async (messages) => (await engine.tokenize(await engine.render(textOnly(messages)))).length + mediaTokens(messages, budget);
 }
 
 /**
@@ -41,7 +43,7 @@ export async function planTrim(conversation: Conversation, upTo: string, context
 }
 
 /** The prompt that asks for a summary of the messages that `trimmed` leaves out, as many of the latest ones as fit the context. */
-export async function summaryPrompt(conversation: Conversation, upTo: string, trimmed: Trimmed, context: number, measure: Measure): Promise<Message[]> {
+export async function summaryPrompt(conversation: Conversation, upTo: string, trimmed: Trimmed, context: number, measure: Measure): Promise<PromptMessage[]> {
   const all = messagesUpTo(conversation, upTo);
   const before = trimOf(all)?.summary;
   let left = kept(all, trimOf(all)).filter((message) => all.indexOf(message) < trimmed.dropped);
@@ -59,8 +61,10 @@ export function summaryTokens(context: number): number {
   return Math.max(32, Math.floor(context * SUMMARY));
 }
 
-function requestSummary(messages: readonly ChatMessage[], before: string | undefined): Message[] {
-  const lines = messages.map(({ role, content }) => `${role === "user" ? "User" : "Assistant"}: ${content}`);
+function requestSummary(messages: readonly ChatMessage[], before: string | undefined): PromptMessage[] {
+  // Of images and sounds, the summary knows what was said about them.
+  const named = ({ attachments = [] }: ChatMessage) => attachments.map((one) => `(${one.medium}: ${titleOfAttachment(one)}) `).join("");
+  const lines = messages.map((message) => `${message.role === "user" ? "User" : "Assistant"}: ${named(message)}${message.content}`);
   const text = [...(before ? [`Earlier: ${before}`] : []), ...lines].join("\n\n");
   const request = "Summarise this conversation in a few sentences. Keep names, numbers and decisions. Write only the summary.";
   return [{ role: "user", content: `${request}\n\n${text}` }];

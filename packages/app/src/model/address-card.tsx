@@ -9,12 +9,14 @@ export function AddressCard({ use }: { use: (choice: ModelChoice) => void }) {
   const { host } = useParts();
   const storing = host.store !== undefined;
   const [address, setAddress] = useState("");
+  const [projector, setProjector] = useState("");
   const [keep, setKeep] = useState(storing);
   const submit = (event: Event) => {
     event.preventDefault();
     const url = fileAddress(address);
     if (url !== "") {
-      use({ kind: "address", url, keep });
+      const beside = fileAddress(projector);
+      use({ kind: "address", url, keep, ...(beside === "" ? {} : { projector: { url: beside } }) });
     }
   };
   return (
@@ -34,6 +36,18 @@ export function AddressCard({ use }: { use: (choice: ModelChoice) => void }) {
           Load
         </button>
       </div>
+      <details class="technical">
+        <summary>Projector for images and sounds</summary>
+        <p class="muted small">Only if the model has one, as a file of its own: mmproj-….gguf.</p>
+        <input
+          type="url"
+          class="input"
+          placeholder="https://…/mmproj-model.gguf"
+          aria-label="Address of the projector"
+          value={projector}
+          onInput={({ currentTarget }) => setProjector(currentTarget.value)}
+        />
+      </details>
       <label class="check">
         <input type="checkbox" checked={keep} disabled={!storing} onChange={({ currentTarget }) => setKeep(currentTarget.checked)} />
         <span>Keep it in this browser, so that it loads quickly and works offline</span>

@@ -4,6 +4,7 @@ import { inspect, splitUrls, type ModelSource, type ModelStore } from "rullama";
 import { fileName, type ModelChoice } from "./choice";
 import { isThisDemo } from "./demo";
 import type { LoadSettings } from "./host";
+import { projectorSource } from "./projector";
 import { checkFile, probe } from "./probe";
 
 export interface CheckOptions {
@@ -20,12 +21,18 @@ export async function checkModel(choice: ModelChoice, { store, settings, signal 
   if (isThisDemo(choice)) {
     return;
   }
+  const { projector } = choice;
+  if (projector && "file" in projector) {
+    await checkFile(projector.file);
+  } else if (projector && "url" in projector) {
+    await probe(absolute(projector.url).href, signal);
+  }
   switch (choice.kind) {
     case "files":
       for (const file of choice.files) {
         await checkFile(file);
       }
-      return readHeader(inOrder(choice.files), choice.files[0]?.name, settings, signal);
+      return readHeader(inOrder(choice.files), choice, choice.files[0]?.name, settings, signal);
     case "address": {
       const { href } = absolute(choice.url);
       // A file that is stored, completely or in part, was checked before its download began.
@@ -33,14 +40,14 @@ export async function checkModel(choice: ModelChoice, { store, settings, signal 
         return;
       }
       await probe(href, signal);
-      return readHeader(href, choice.name ?? fileName(href), settings, signal).catch((error: unknown) => {
+      return readHeader(href, choice, choice.name ?? fileName(href), settings, signal).catch((error: unknown) => {
         if (!choice.keep || !UNREADABLE.includes(String((error as { code?: unknown }).code))) {
           throw error;
         }
       });
     }
     case "stored":
-      return readHeader(choice.names.map((stored) => ({ stored })), choice.names[0], settings, signal);
+      return readHeader(choice.names.map((stored) => ({ stored })), choice, choice.names[0], settings, signal);
   }
 }
 
@@ -49,9 +56,15 @@ export function inOrder(files: readonly File[]): File[] {
   return [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-async function readHeader(source: ModelSource, file: string | undefined, { context, backend }: LoadSettings, signal: AbortSignal): Promise<void> {
+async function readHeader(
+  source: ModelSource,
+  { projector }: ModelChoice,
+  file: string | undefined,
+  { context, backend }: LoadSettings,
+  signal: AbortSignal,
+): Promise<void> {
   try {
-    await inspect(source, { signal, backend, ...(context === null ? {} : { context }) });
+    await inspect(source, { signal, backend, ...(context === null ? {} : { context }), ...(projector ? { projector: projectorSource(projector) } : {}) });
   } catch (thrown) {
     const error = thrown as Error & { details?: object };
     // The message names the file, also where the package was given one without a name.

@@ -1,15 +1,23 @@
-// A model that the user chose: one that is stored, an address, or files from the disk.
+// A model that the user chose: one that is stored, an address, or files from the disk; perhaps with its projector.
 
 import { shortName } from "./parts";
+import type { ProjectorChoice } from "./projector";
 
-export type ModelChoice =
+export type ModelChoice = (
   | { kind: "stored"; names: string[] }
   | { kind: "address"; url: string; keep: boolean; name?: string; sha256?: string; bytes?: number; replace?: boolean }
-  | { kind: "files"; files: File[]; keep: boolean };
+  | { kind: "files"; files: File[]; keep: boolean }
+) & { projector?: ProjectorChoice };
 
-/** Whether the model will be stored in this browser before it is loaded. */
+/** Whether the model, or only its projector, will be stored in this browser before it is loaded. */
 export function keeps(choice: ModelChoice): boolean {
-  return choice.kind !== "stored" && choice.keep;
+  return choice.kind === "stored" ? keepsProjector(choice) : choice.keep;
+}
+
+/** Whether the projector will be stored: the one of a model that is or will be. */
+export function keepsProjector(choice: ModelChoice): boolean {
+  const { projector } = choice;
+  return projector !== undefined && !("stored" in projector) && (choice.kind === "stored" || choice.keep);
 }
 
 /** What the user calls the model. */

@@ -4,7 +4,8 @@
 // loads it, or a button.
 
 import type { StoredModel } from "rullama";
-import { bytes, sha256, url } from "virtual:demo-model";
+import { bytes, image, sha256, sound, url } from "virtual:demo-model";
+import type { Medium } from "../chat/attachments";
 import type { ModelChoice } from "./choice";
 import type { ServerModel } from "./server";
 
@@ -20,7 +21,21 @@ export const DEMO_TITLE = `${DEMO_LABEL}, answers questions about rullama`;
 export const DEMO_LIMITS = "For demonstration only: it is not Gemma, and knows little beyond rullama and simple sums.";
 
 /** Suggested questions. `crates/cli/tests/demo.rs` checks its answers to them. */
-export const DEMO_QUESTIONS: readonly string[] = ["What is rullama?", "How do I load a model of my own?", "What is 7 + 5?"];
+export const DEMO_QUESTIONS: readonly string[] = ["What is rullama?", "What is 7 + 5?", "How do I load a model of my own?"];
+
+/** A question about an image or a sound, which are files of the app. */
+export interface DemoExample {
+  medium: Medium;
+  url: string;
+  /** The name of the file in the chat. */
+  name: string;
+  question: string;
+}
+
+export const DEMO_EXAMPLES: readonly DemoExample[] = [
+  { medium: "image", url: image, name: "shapes.png", question: "How many things are shown here?" },
+  { medium: "audio", url: sound, name: "words.wav", question: "Write down what you hear in this audio." },
+];
 
 /** Whether a name is that of a demo model, of this or another version of the app. */
 export function isDemo(name: string | undefined): boolean {

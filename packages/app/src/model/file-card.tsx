@@ -5,6 +5,7 @@ import { Button } from "../ui/button";
 import { pickFiles } from "../ui/files";
 import { useParts } from "../ui/parts";
 import type { ModelChoice } from "./choice";
+import { chooseFiles } from "./projector";
 
 /** Whether files are copied into the browser's storage; also for files that are dropped on the page. */
 export const keepFiles = signal(false);
@@ -13,8 +14,9 @@ export function FileCard({ use }: { use: (choice: ModelChoice) => void }) {
   const { host } = useParts();
   const pick = async () => {
     const files = await pickFiles(".gguf", true);
-    if (files.length > 0) {
-      use({ kind: "files", files, keep: keepFiles.peek() });
+    const choice = files.length > 0 ? chooseFiles(files, keepFiles.peek(), host) : undefined;
+    if (choice) {
+      use(choice);
     }
   };
   return (
@@ -24,6 +26,7 @@ export function FileCard({ use }: { use: (choice: ModelChoice) => void }) {
         <Button onClick={() => void pick()}>Choose a file</Button>
         <span class="muted small">or drop it anywhere on this page</span>
       </div>
+      <p class="muted small">If a model's images and sounds need a projector (mmproj-….gguf), choose both files together.</p>
       <label class="check">
         <input
           type="checkbox"

@@ -9,8 +9,9 @@ import type { Preferences } from "../state/preferences";
 import type { BackendSetting } from "../state/settings";
 import { Rate } from "../text/rate";
 import { checkModel, inOrder } from "./check";
-import { forRetry, isSameStored, keeps, labelOf, overwrites, type ModelChoice } from "./choice";
+import { forRetry, isSameStored, keeps, keepsProjector, labelOf, overwrites, type ModelChoice } from "./choice";
 import { DEMO_NAME, demoChoice, isOtherDemo, isThisDemo } from "./demo";
+import { projectorSource, type ProjectorChoice } from "./projector";
 import { forget, remember, rememberedChoice } from "./remembered";
 import { plannedStages, shareOf, type Stage, type StageName } from "./stages";
 
@@ -348,8 +349,8 @@ export class ModelHost {
       }
       let stored = here.kind === "stored" ? here.names : undefined;
       if (stored && keeps(choice) && isUseless(error)) {
-        await this.#discard(stored);
-        stored = undefined;
+        await this.#discard(keptBy(choice, here));
+        stored = choice.kind === "stored" ? stored : undefined;
       }
       return { kind: "failed", label, error, choice: forRetry(choice), ran: false, ...(stored ? { stored } : {}) };
     }
@@ -411,7 +412,20 @@ export class ModelHost {
         stored.push(await store.import(file, { signal, replace: true, onProgress: (event) => this.#note("import", event) }));
       }
     }
-    return { kind: "stored", names: stored.map(({ name }) => name) };
+    const names = choice.kind === "stored" ? choice.names : stored.map(({ name }) => name);
+    const projector = choice.projector && (await this.#keepProjector(choice.projector, store, signal));
+    return { kind: "stored", names, ...(projector ? { projector } : {}) };
+  }
+
+  async #keepProjector(projector: ProjectorChoice, store: ModelStore, signal: AbortSignal): Promise<ProjectorChoice> {
+    if ("url" in projector) {
+      const url = new URL(projector.url, location.href).href;
+      return { stored: (await store.download(url, { signal, onProgress: (event) => this.#note("fetch", event) })).name };
+    }
+    if ("file" in projector) {
+      return { stored: (await store.import(projector.file, { signal, replace: true, onProgress: (event) => this.#note("import", event) })).name };
+    }
+    return projector;
   }
 
   #open(choice: ModelChoice, { context, backend }: LoadSettings, signal: AbortSignal): Promise<Engine> {
@@ -419,6 +433,7 @@ export class ModelHost {
       backend,
       // Without a context the engine chooses one: less on devices with little memory.
       ...(context === null ? {} : { context }),
+      ...(choice.projector ? { projector: projectorSource(choice.projector) } : {}),
       signal,
       onBackend: (other) => this.#changeBackend(other),
       onProgress: (event) => this.#note(event.status, event),
@@ -483,6 +498,13 @@ function codeOf(error: unknown): string {
 
 function isUseless(error: unknown): boolean {
   return USELESS.includes(codeOf(error).split(".")[0] as string);
+}
+
+/** The files that were stored for this load. */
+function keptBy(choice: ModelChoice, here: ModelChoice): string[] {
+  const model = choice.kind !== "stored" && here.kind === "stored" ? here.names : [];
+  const { projector } = here;
+  return keepsProjector(choice) && projector && "stored" in projector ? [...model, projector.stored] : model;
 }
 
 function isPermanent(error: unknown): boolean {

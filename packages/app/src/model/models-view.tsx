@@ -1,15 +1,17 @@
 // The Models page: the loaded model, and every way to another one.
 
 import { useEffect, useRef } from "preact/hooks";
+import type { EngineInfo } from "rullama";
 import { BackendLine } from "../device/backend-line";
 import { bytes, count, parameters } from "../text/format";
 import { Button } from "../ui/button";
 import { ErrorBox } from "../ui/error-box";
 import { Facts } from "../ui/facts";
+import { pickFiles } from "../ui/files";
 import { useParts } from "../ui/parts";
 import { AddressCard } from "./address-card";
 import type { ModelChoice } from "./choice";
-import { DEMO_NAME, isDemo, isServedDemo } from "./demo";
+import { DEMO_NAME, isDemo, isDemoChoice, isServedDemo } from "./demo";
 import { DemoRow } from "./demo-row";
 import { FileCard } from "./file-card";
 import type { Failure } from "./host";
@@ -95,17 +97,28 @@ function LoadedModel() {
     return null;
   }
   const { info } = state.engine;
+  const addProjector = async (choice: ModelChoice) => {
+    const [file] = await pickFiles(".gguf", false);
+    if (file) {
+      void host.load({ ...choice, projector: { file } });
+    }
+  };
   return (
     <div class="card current">
       <div class="row between">
         <div>
           <h2>{state.label}</h2>
           <p class="muted small">
-            <Facts words={[`${parameters(info.parameters)} parameters`, `${count(info.context)} tokens of context`, `${bytes(info.memory.total)} of ${info.gpu ? "GPU memory" : "memory"}`]} />
+            <Facts words={[`${parameters(info.parameters)} parameters`, `${count(info.context)} tokens of context`, `${bytes(info.memory.total)} of ${info.gpu ? "GPU memory" : "memory"}`, mediaWords(info)]} />
           </p>
           <BackendLine info={info} />
         </div>
         <div class="row">
+          {!takesMedia(info) && !isDemoChoice(state.choice) && (
+            <Button kind="quiet" title="A file mmproj-….gguf, for images and sounds" onClick={() => void addProjector(state.choice)}>
+              Add a projector
+            </Button>
+          )}
           <Button onClick={() => void host.unload()}>Unload</Button>
           <Button kind="primary" onClick={() => go.chat()}>
             Chat
@@ -114,6 +127,16 @@ function LoadedModel() {
       </div>
     </div>
   );
+}
+
+function takesMedia({ media }: EngineInfo): boolean {
+  return media?.image === true || media?.audio === true;
+}
+
+/** What a model takes beside text. */
+function mediaWords({ media }: EngineInfo): string {
+  const more = [media?.image ? "images" : "", media?.audio ? "sounds" : ""].filter((word) => word !== "");
+  return more.length === 0 ? "text only" : `text, ${more.join(" and ")}`;
 }
 
 function ServerModels({ models, use }: { models: readonly ServerModel[]; use: (choice: ModelChoice) => void }) {

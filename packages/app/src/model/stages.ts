@@ -2,7 +2,7 @@
 
 import { bytes, bytesPerSecond, timeLeft } from "../text/format";
 import type { Rate } from "../text/rate";
-import type { ModelChoice } from "./choice";
+import { keepsProjector, type ModelChoice } from "./choice";
 
 export type StageName = "fetch" | "import" | "download" | "verify" | "upload" | "compile";
 
@@ -22,7 +22,7 @@ const WEIGHTS: Readonly<Record<StageName, number>> = { fetch: 12, download: 12, 
 export function plannedStages(choice: ModelChoice, on: "gpu" | "cpu"): StageName[] {
   const rest: StageName[] = on === "gpu" ? ["upload", "compile"] : ["compile"];
   if (choice.kind === "stored") {
-    return rest;
+    return keepsProjector(choice) ? ["import", ...rest] : rest;
   }
   const first = choice.kind === "address" ? (choice.keep ? "fetch" : "download") : choice.keep ? "import" : undefined;
   return first ? [first, ...rest] : rest;

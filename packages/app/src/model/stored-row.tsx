@@ -9,11 +9,14 @@ import { useParts } from "../ui/parts";
 import type { ModelChoice } from "./choice";
 import type { ModelHost } from "./host";
 import { shortName, type StoredGroup } from "./parts";
+import { isProjector } from "./projector";
+import { storedChoice } from "./remembered";
 
 export function StoredRow({ group, use }: { group: StoredGroup; use: (choice: ModelChoice) => void }) {
-  const { host } = useParts();
+  const { host, preferences } = useParts();
   const { state } = host;
   const name = shortName(group.label);
+  const projector = isProjector(group.label);
   const names = group.files.map((file) => file.name);
   const current = state.kind === "ready" && state.choice.kind === "stored" && state.choice.names[0] === names[0];
   const [first] = group.files;
@@ -24,16 +27,16 @@ export function StoredRow({ group, use }: { group: StoredGroup; use: (choice: Mo
     <li class="row between">
       <div class="grow">
         <strong>{name}</strong>
-        <div class="muted small">{current ? `${facts} · in use` : facts}</div>
+        <div class="muted small">{current ? `${facts} · in use` : projector ? `${facts} · a projector, for images and sounds` : facts}</div>
       </div>
       <div class="row tight">
         <Housekeeping group={group} />
-        {group.complete && !current && (
-          <Button kind="primary" title={`Use ${name}`} onClick={() => use({ kind: "stored", names })}>
+        {group.complete && !current && !projector && (
+          <Button kind="primary" title={`Use ${name}`} onClick={() => use(storedChoice(names, preferences))}>
             Use
           </Button>
         )}
-        {!group.complete && first?.url !== undefined && (
+        {!group.complete && first?.url !== undefined && !projector && (
           <Button kind="primary" title={`Resume ${name}`} onClick={resume}>
             Resume
           </Button>

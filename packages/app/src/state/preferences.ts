@@ -8,7 +8,7 @@ import { DEFAULTS, readSettings, restoreSettings, storedSettings, type Settings 
 
 export type Theme = "system" | "light" | "dark";
 
-const KEYS = { settings: "rullama.settings", theme: "rullama.theme", model: "rullama.model", sidebar: "rullama.sidebar" };
+const KEYS = { settings: "rullama.settings", theme: "rullama.theme", model: "rullama.model", sidebar: "rullama.sidebar", projectors: "rullama.projectors" };
 
 export class Preferences {
   readonly #settings = signal<Settings>(restoreSettings(loadJson(KEYS.settings)));
@@ -72,6 +72,23 @@ export class Preferences {
     save(KEYS.model, this.#model);
   }
 
+  /** The stored projector that a stored model was used with last. */
+  projectorOf(model: string): string | undefined {
+    const projector = readProjectors()[model];
+    return typeof projector === "string" ? projector : undefined;
+  }
+
+  setProjector(model: string, projector: string | undefined): void {
+    const { [model]: _, ...others } = readProjectors();
+    save(KEYS.projectors, JSON.stringify(projector === undefined ? others : { ...others, [model]: projector }));
+  }
+
+  /** Forgets a projector that was deleted. */
+  forgetProjectors(names: readonly string[]): void {
+    const left = Object.entries(readProjectors()).filter(([model, projector]) => !names.includes(model) && !names.includes(String(projector)));
+    save(KEYS.projectors, JSON.stringify(Object.fromEntries(left)));
+  }
+
   /** As if no model had ever been used. */
   forgetModels(): void {
     this.#model = null;
@@ -86,6 +103,11 @@ export class Preferences {
       document.documentElement.dataset.theme = theme;
     }
   }
+}
+
+function readProjectors(): Record<string, unknown> {
+  const stored = loadJson(KEYS.projectors);
+  return typeof stored === "object" && stored !== null ? (stored as Record<string, unknown>) : {};
 }
 
 function readTheme(stored: string | null): Theme {

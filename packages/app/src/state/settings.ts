@@ -1,5 +1,8 @@
 // The user's settings for replies and loading, kept in this browser.
 
+import type { ImageBudget } from "rullama";
+import { BUDGETS, DEFAULT_BUDGET } from "../chat/soft-tokens";
+
 /** What computes: `auto` is the GPU if it can be relied on, otherwise the CPU. */
 export type BackendSetting = "auto" | "gpu" | "cpu";
 
@@ -21,6 +24,8 @@ export interface Settings {
   /** Null sets no limit but the context. */
   maxTokens: number | null;
   think: boolean;
+  /** The tokens that each image may take. */
+  imageBudget: ImageBudget;
   /** Context size in tokens, applied when a model is loaded. Null lets the engine choose for the device. */
   context: number | null;
   /** Applied when a model is loaded. */
@@ -60,6 +65,7 @@ export const DEFAULTS: Settings = {
   seed: null,
   maxTokens: null,
   think: true,
+  imageBudget: DEFAULT_BUDGET,
   context: null,
   backend: "auto",
   system: "",
@@ -152,6 +158,7 @@ export function readSettings(stored: unknown): Settings {
   if (backend) {
     settings.backend = backend;
   }
+  settings.imageBudget = BUDGETS.find((budget) => budget === given.imageBudget) ?? settings.imageBudget;
   if (typeof given.system === "string") {
     settings.system = given.system;
   }

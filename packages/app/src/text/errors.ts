@@ -1,9 +1,10 @@
 // What each error means for the user, and what they can do about it.
 //
-// The codes are the npm package's contract. A code without an entry falls back to its family, the part before the dot, and then to
-// a general sentence. The package's own message is shown behind "Details".
+// The codes are the npm package's contract. A code without an entry falls back to its family, the part before the last dot, and then to
+// a general sentence. The package's own message is shown behind "Details". Images and sounds are in media-errors.ts.
 
 import { bytes, count } from "./format";
+import { MEDIA_ENTRIES } from "./media-errors";
 
 /** The step that the button next to the message takes. `room`: make room in the context. `backend`: let the app choose what computes. */
 export type Step = "retry" | "reload" | "models" | "settings" | "backend" | "device" | "replace" | "room" | "none";
@@ -17,13 +18,13 @@ export interface Explanation {
   detail: string;
 }
 
-interface Entry {
+export interface Entry {
   title: string;
   text: string | ((details: Details) => string);
   step: Step;
 }
 
-type Details = Readonly<Record<string, unknown>>;
+export type Details = Readonly<Record<string, unknown>>;
 
 const CPU_HAS_ROOM = "The CPU has room for it, but is slower.";
 
@@ -94,6 +95,8 @@ function quota(details: Details): string {
 const ANOTHER_FILE = "Another file of the same model may work.";
 
 const ENTRIES: Readonly<Record<string, Entry>> = {
+  ...MEDIA_ENTRIES,
+
   cancelled: { title: "Stopped", text: "You stopped it before it was done.", step: "retry" },
 
   "device.lost": {
@@ -164,6 +167,16 @@ const ENTRIES: Readonly<Record<string, Entry>> = {
   format: {
     title: "This weight format isn't supported",
     text: `The file uses a quantisation that this version doesn't know. ${ANOTHER_FILE}`,
+    step: "models",
+  },
+  "model.no_images": {
+    title: "This model can't see images",
+    text: "It reads text only, or its file lacks the part that sees. Choose a model that takes images, or a chat without any.",
+    step: "models",
+  },
+  "model.no_audio": {
+    title: "This model can't hear",
+    text: "It takes no sounds, or its file lacks the part that hears. Choose a model that takes sounds, or a chat without any.",
     step: "models",
   },
   metadata: { title: "This file's description is incomplete", text: `It lacks information that rullama needs to run the model. ${ANOTHER_FILE}`, step: "models" },
@@ -271,8 +284,7 @@ const UNKNOWN: Entry = {
 export function explain(thrown: unknown): Explanation {
   const error = (thrown ?? {}) as { code?: unknown; message?: unknown; details?: unknown; name?: unknown };
   const code = typeof error.code === "string" && error.code !== "" ? error.code : error.name === "AbortError" ? "cancelled" : "unknown";
-  const family = code.split(".")[0] as string;
-  const entry = entryOf(code) ?? entryOf(family) ?? UNKNOWN;
+  const entry = nearest(code) ?? UNKNOWN;
   const details = (typeof error.details === "object" && error.details !== null ? error.details : {}) as Details;
   return {
     code,
@@ -286,8 +298,10 @@ export function explain(thrown: unknown): Explanation {
 /** Every code with an entry of its own. For tests. */
 export const KNOWN_CODES: readonly string[] = Object.keys(ENTRIES);
 
-function entryOf(code: string): Entry | undefined {
-  return Object.hasOwn(ENTRIES, code) ? ENTRIES[code] : undefined;
+/** The entry of a code, or of the smallest of its families that has one. */
+function nearest(code: string): Entry | undefined {
+  const dot = code.lastIndexOf(".");
+  return Object.hasOwn(ENTRIES, code) ? ENTRIES[code] : dot < 0 ? undefined : nearest(code.slice(0, dot));
 }
 
 /** Some messages carry a stack trace in further lines. */

@@ -11,12 +11,15 @@ export function saveFile(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-/** Asks the user to choose files. Resolves to an empty list if they cancel. */
-export function pickFiles(accept: string, multiple: boolean): Promise<File[]> {
+/** Asks the user to choose files. Resolves to an empty list if they cancel. `camera`: phones open the camera instead. */
+export function pickFiles(accept: string, multiple: boolean, { camera = false } = {}): Promise<File[]> {
   return new Promise((resolve) => {
     const input = document.createElement("input");
     Object.assign(input, { type: "file", accept, multiple, className: "hidden-input", tabIndex: -1 });
     input.setAttribute("aria-label", "File");
+    if (camera) {
+      input.setAttribute("capture", "environment");
+    }
     const finish = () => {
       resolve([...(input.files ?? [])]);
       input.remove();

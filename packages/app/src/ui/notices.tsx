@@ -33,6 +33,11 @@ export function notify(text: string, action?: Notice["action"]): Notice {
   return notice;
 }
 
+/** The messages that are shown. For tests. */
+export function shownNotices(): readonly Notice[] {
+  return shown.peek();
+}
+
 /** Shows an error. One that the user caused by stopping something is not shown. */
 export function notifyError(thrown: unknown): void {
   const { code, title, text } = explain(thrown);

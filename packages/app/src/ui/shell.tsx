@@ -4,15 +4,17 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ChatView } from "../chat/chat-view";
 import { Sidebar } from "../chat/sidebar";
 import { openSwitcher } from "../chat/switcher";
-import { DeviceView } from "../device/device-view";
 import { ModelsView } from "../model/models-view";
 import { classes } from "./button";
 import { useDroppedFiles } from "./drop";
 import { Header } from "./header";
+import { lazy } from "./lazy";
 import { isTouch } from "./navigation";
 import { Notices } from "./notices";
 import { PartsContext, useParts, type Parts } from "./parts";
 import { useFailureNotice, useMovedNotice, useUnsavedNotice } from "./standing-notices";
+
+const DeviceView = lazy(async () => (await import("../device/device-view")).DeviceView);
 
 export function App({ parts }: { parts: Parts }) {
   return (

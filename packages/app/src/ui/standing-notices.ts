@@ -9,7 +9,7 @@ import { useParts } from "./parts";
 
 /** Says that a chat is not saved, as long as that is so. */
 export function useUnsavedNotice(): void {
-  const { chat } = useParts();
+  const { chat, library } = useParts();
   const notice = useRef<Notice | undefined>(undefined);
   useSignalEffect(() => {
     const { unsaved } = chat;
@@ -20,7 +20,7 @@ export function useUnsavedNotice(): void {
       const why = full ? "the browser's storage is full" : "the browser refused";
       notice.current = notify(`Not saved: ${why}. Export this chat before you close the page.`, {
         label: "Export",
-        run: () => exportJson([chat.conversation]),
+        run: () => void exportJson([chat.conversation], library.attachments),
       });
     }
   });

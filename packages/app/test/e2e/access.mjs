@@ -100,8 +100,11 @@ export function faultsOf(page) {
 /** Waits until nothing moves or changes colour any more, but for what never ends. */
 export function settled(page) {
   return page.evaluate(async () => {
-    const ending = document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime !== Infinity);
-    await Promise.allSettled(ending.map(({ finished }) => finished));
+    // Not by `finished`, which is never told of what was hidden before its end.
+    const moves = ({ effect }) => effect.getComputedTiming().endTime !== Infinity && effect.target.checkVisibility();
+    while (document.getAnimations().some(moves)) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
   });
 }
 

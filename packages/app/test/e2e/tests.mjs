@@ -13,6 +13,7 @@ import { chatting, conversations, transfer } from "./chat.mjs";
 import { demoAnswers, demoInterrupted, demoOffline, demoViews, demoWithoutStore, firstStart } from "./demo.mjs";
 import { device } from "./device.mjs";
 import { markdown } from "./markdown.mjs";
+import { attaching, sending, textOnly } from "./media.mjs";
 import { byAddress, byFile, equalTroubles, fromServer, pulledAnew, reports, saved, tooLarge } from "./models.mjs";
 import { onGpu } from "./gpu.mjs";
 import { cached, lostDevice, newVersion, offline, silentServer, watchReplies, withoutWebGpu } from "./offline.mjs";
@@ -80,6 +81,7 @@ export const tests = [
       const isChromium = t.browser.name === "chromium";
       const app = await App.open(t.browser, line.origin, { before: watchReplies });
       await fromServer(t, app);
+      await textOnly(t, app);
       await chatting(t, app);
       await conversations(t, app);
       await transfer(t, app);
@@ -94,6 +96,15 @@ export const tests = [
         await equalTroubles(t, app, "in the main tab");
         await lostDevice(t, app);
       }
+      await app.close();
+    },
+  },
+  {
+    title: "images and sounds",
+    async run(t) {
+      const app = await attaching(t, t.browser, t.shared.rullama.origin);
+      await sending(t, app);
+      await equalTroubles(t, app, "with images and sounds");
       await app.close();
     },
   },

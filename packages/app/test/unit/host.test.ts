@@ -2,11 +2,13 @@ import { effect } from "@preact/signals";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { ModelStore } from "rullama";
 import { ModelHost } from "../../src/model/host";
+import { filesChoice, isProjector } from "../../src/model/projector";
+import { storedChoice } from "../../src/model/remembered";
 import type { Preferences } from "../../src/state/preferences";
 
 /** One engine that was asked for, with the means to end the wait for it. */
 interface Asked {
-  options: { context?: number; backend: string; signal: AbortSignal; onProgress: (event: object) => void; onBackend: (backend: object) => void };
+  options: { context?: number; projector?: unknown; backend: string; signal: AbortSignal; onProgress: (event: object) => void; onBackend: (backend: object) => void };
   finish: () => void;
   fail: (error: unknown) => void;
 }
@@ -47,9 +49,12 @@ vi.mock("rullama", () => ({
 
 const settle = () => new Promise((resolve) => setTimeout(resolve));
 
+/** Preferences that remember no projector. */
+const NO_PROJECTORS = { projectorOf: () => undefined, setProjector: () => {}, forgetProjectors: () => {} };
+
 function makeHost(context: number | null = null, store: Partial<ModelStore> = {}, remembered: Partial<Preferences> = {}): ModelHost {
   const settings = { context, backend: "auto" };
-  const preferences = { settings, setLastModel: () => {}, change: (part: object) => Object.assign(settings, part), ...remembered } as unknown as Preferences;
+  const preferences = { settings, ...NO_PROJECTORS, setLastModel: () => {}, change: (part: object) => Object.assign(settings, part), ...remembered } as unknown as Preferences;
   return new ModelHost(store as ModelStore, preferences);
 }
 
@@ -268,7 +273,7 @@ describe("the host of the model", () => {
 
     test("a context that doesn't fit leaves it with the old one", async () => {
       const settings: { context: number | null } = { context: 512 };
-      const host = new ModelHost({} as ModelStore, { settings, setLastModel: () => {}, change: () => {} } as unknown as Preferences);
+      const host = new ModelHost({} as ModelStore, { settings, ...NO_PROJECTORS, setLastModel: () => {}, change: () => {} } as unknown as Preferences);
       const first = host.load(stored("a"));
       await settle();
       asked[0]?.finish();
@@ -365,5 +370,69 @@ describe("the host of the model", () => {
     // The old file is gone; trying again resumes the new one.
     expect(host.state).toMatchObject({ kind: "failed", error: { code: "network.failed" }, choice });
     expect(host.state).not.toHaveProperty("choice.replace");
+  });
+});
+
+describe("a projector", () => {
+  const file = (name: string) => new File(["GGUF"], name);
+
+  test("is recognised by its name, also among other files", () => {
+    const [model, projector] = [file("gemma.gguf"), file("mmproj-gemma-f16.gguf")];
+    expect(["gemma-mmproj.gguf", "MMPROJ-x.gguf", "gemma.gguf"].map(isProjector)).toEqual([true, true, false]);
+    expect(filesChoice([projector, model], true, undefined)).toEqual({ kind: "files", files: [model], keep: true, projector: { file: projector } });
+    expect(filesChoice([model], false, undefined)).toEqual({ kind: "files", files: [model], keep: false });
+    // Alone it is for the model that is loaded.
+    expect(filesChoice([projector], false, stored("a"))).toEqual({ kind: "stored", names: ["a"], projector: { file: projector } });
+    expect(filesChoice([projector], false, undefined)).toBeUndefined();
+  });
+
+  test("is checked and loaded with its model", async () => {
+    [asked, inspected].forEach((list) => (list.length = 0));
+    const host = makeHost();
+    const projector = file("mmproj.gguf");
+    const done = host.load({ kind: "files", files: [file("gemma.gguf")], keep: false, projector: { file: projector } });
+    await vi.waitFor(() => expect(asked.length).toBe(1));
+    expect([inspected.length, asked[0]?.options.projector]).toEqual([1, projector]);
+    asked[0]?.finish();
+    await done;
+  });
+
+  test("that is no GGUF file leaves everything as it was", async () => {
+    asked.length = 0;
+    const host = makeHost();
+    await host.load({ ...stored("a"), projector: { file: new File(["PNG!"], "mmproj.gguf") } });
+    const done = host.load(stored("a"));
+    await vi.waitFor(() => expect(asked.length).toBeGreaterThan(0));
+    asked.at(-1)?.finish();
+    await done;
+    await host.load({ ...stored("a"), projector: { file: new File(["PNG!"], "mmproj.gguf") } });
+    expect([host.state.kind, host.failure]).toMatchObject(["ready", { error: { code: "gguf.not_gguf" } }]);
+  });
+
+  test("of a stored model is stored too, and used with it from then on", async () => {
+    asked.length = 0;
+    const known: Record<string, string | undefined> = {};
+    const remembered = { projectorOf: (model: string) => known[model], setProjector: (model: string, name?: string) => void (known[model] = name) };
+    const store = { import: async ({ name }: File) => ({ name }) as never };
+    const host = makeHost(null, store, remembered);
+    const done = host.load({ ...stored("a"), projector: { file: file("mmproj.gguf") } });
+    await vi.waitFor(() => expect(asked.length).toBe(1));
+    expect(asked[0]?.options.projector).toEqual({ stored: "mmproj.gguf" });
+    asked[0]?.finish();
+    await done;
+    expect(storedChoice(["a"], remembered)).toEqual({ kind: "stored", names: ["a"], projector: { stored: "mmproj.gguf" } });
+    expect(storedChoice(["b"], remembered)).toEqual(stored("b"));
+  });
+
+  test("that can't be used is deleted again; its model stays stored", async () => {
+    asked.length = 0;
+    const deleted: string[] = [];
+    const store = { import: async ({ name }: File) => ({ name }) as never, delete: async (name: string) => void deleted.push(name) };
+    const host = makeHost(null, store);
+    const done = host.load({ ...stored("a"), projector: { file: file("mmproj.gguf") } });
+    await vi.waitFor(() => expect(asked.length).toBe(1));
+    asked[0]?.fail(Object.assign(new Error("no"), { code: "model.unsupported" }));
+    await done;
+    expect([deleted, host.state]).toMatchObject([["mmproj.gguf"], { kind: "failed", stored: ["a"] }]);
   });
 });

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { isWithin, RANGES } from "../../../npm/src/ranges";
 import { facts } from "../../src/chat/message-footer";
@@ -139,6 +140,9 @@ describe("what is said of a stage", () => {
   });
 });
 
+/** The codes of the engine's part that reads images and sounds. */
+const MEDIA_CODES = [...readFileSync(new URL("../../../../crates/media/src/error.rs", import.meta.url), "utf8").matchAll(/=> "(media\.[a-z_.]+)"/g)].map(([, code]) => code as string);
+
 describe("what errors say", () => {
   // Every code of the package, as its sources name them.
   const CODES = [
@@ -150,13 +154,24 @@ describe("what errors say", () => {
     ...["source.changed", "source.too_slow", "source.truncated", "source.io", "source.other", "storage.quota", "storage.unavailable"],
     ...["storage.corrupt", "storage.missing", "storage.busy", "storage.exists", "source.content_range"],
     ...["source.address", "source.offline", "source.timeout", "source.cors", "context.message", "context.answer"],
-    ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid", "report.refused"],
+    ...["engine.unloaded", "worker.failed", "internal", "cancelled", "import.invalid", "import.too_large", "export.too_large", "report.refused"],
+    ...["model.no_images", "model.no_audio", "input.media_unknown", "input.media_too_large", "media.sound.too_short", "media.sound.no_decoder", "media.image.no_decoder"],
+    ...["attachment.kind", "attachment.too_large", "attachment.missing"],
+    ...["capture.denied", "capture.missing", "capture.busy", "capture.insecure", "capture.unavailable"],
+    ...MEDIA_CODES,
   ];
 
   test.each(CODES)("%s has a sentence", (code) => {
     const { title, text } = explain({ code, message: "facts" });
     expect(title).not.toBe("Something went wrong");
     expect(text).toMatch(/[.?]$/);
+  });
+
+  test("of images and sounds have an entry each", () => {
+    expect(MEDIA_CODES.length).toBeGreaterThan(15);
+    expect(MEDIA_CODES.filter((code) => !KNOWN_CODES.includes(code))).toEqual([]);
+    // One that is added later is at least told to be about an image.
+    expect(explain({ code: "media.image.new", message: "m" }).title).toBe("The image can't be used");
   });
 
   test("details become advice", () => {
@@ -228,6 +243,7 @@ describe("settings", () => {
       context: 256,
     });
     expect(["cpu", "gpu", "auto", "tpu", null].map((backend) => readSettings({ backend }).backend)).toEqual(["cpu", "gpu", "auto", "auto", "auto"]);
+    expect([70, 1120, 71, "280", null].map((imageBudget) => readSettings({ imageBudget }).imageBudget)).toEqual([70, 1120, 280, 280, 280]);
     expect(readSettings({ temperature: null }).temperature).toBe(DEFAULTS.temperature);
   });
 

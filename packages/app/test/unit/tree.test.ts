@@ -86,12 +86,12 @@ describe("export and import", () => {
       speed: { promptTokens: 1, reusedTokens: 0, generatedTokens: 2, promptMs: 3.5, generateMs: 4 },
       error: { code: "device.lost", message: "gone" },
     });
-    expect(importText(exportText([conversation], 0), new Set())).toEqual([conversation]);
+    expect(importText(exportText([conversation], 0), new Set()).conversations).toEqual([conversation]);
   });
 
   test("a taken id is not overwritten", () => {
     const conversation = example();
-    const [imported] = importText(exportText([conversation], 0), new Set([conversation.id]));
+    const [imported] = importText(exportText([conversation], 0), new Set([conversation.id])).conversations;
     expect(imported?.id).not.toBe(conversation.id);
     expect(imported?.messages).toEqual(conversation.messages);
   });
@@ -105,7 +105,7 @@ describe("export and import", () => {
   test.each([
     ["no JSON", "{"],
     ["another format", changed((file) => (file.format = "x"))],
-    ["a newer version", changed((file) => (file.version = 2))],
+    ["a newer version", changed((file) => (file.version = 3))],
     ["no list", changed((file) => (file.conversations = {}))],
     ["a role", changed((file) => (file.conversations[0].messages[0].role = "system"))],
     ["a state", changed((file) => (file.conversations[0].messages[0].state = "x"))],
@@ -124,7 +124,7 @@ describe("export and import", () => {
       file.conversations[0].shown.q1 = "nowhere";
       file.conversations[0].messages[1].state = "writing";
     });
-    const [conversation] = importText(text, new Set());
+    const [conversation] = importText(text, new Set()).conversations;
     expect(conversation).not.toHaveProperty("extra");
     expect(conversation?.messages[0]).not.toHaveProperty("html");
     expect(conversation?.shown).not.toHaveProperty("q1");

@@ -22,7 +22,8 @@ export function describe(model: ModelSource, addReader: (reader: CustomSource) =
   return files.map((file) => describeFile(file, addReader));
 }
 
-function describeFile(file: FileSource, addReader: (reader: CustomSource) => number): SentSource {
+/** One file in a form that can be posted. */
+export function describeFile(file: FileSource, addReader: (reader: CustomSource) => number): SentSource {
   if (typeof file === "string" || file instanceof URL) {
     return { kind: "url", url: absolute(file) };
   }

@@ -7,7 +7,7 @@
 // says `backend: "gpu"`, because an emulated GPU is left alone otherwise.
 
 import { readFile } from "node:fs/promises";
-import { demo, oneOfEach, prepare as prepareDemo } from "./demo.mjs";
+import { demo, demoMedia, oneOfEach, prepare as prepareDemo } from "./demo.mjs";
 import { pageTest } from "./in-page.mjs";
 
 export { setUp } from "./in-page.mjs";
@@ -307,6 +307,7 @@ export const tests = [
     ["short"],
   ),
   demo,
+  demoMedia,
   pageTest({
     title: "chat, sessions, completions, tokens, cancelling and unloading",
     browsers: FIREFOX,

@@ -12,6 +12,11 @@ import { RullamaError, loadings, unloaded } from "./stub-engine.js";
 const root = resolve(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
+const MEDIA_FILES = {
+  "examples/media/index.html": "html",
+  "examples/media/main.js": "js",
+};
+
 const FILES = {
   "examples/plain/index.html": "html",
   "examples/plain/main.js": "js",
@@ -22,9 +27,11 @@ const FILES = {
 };
 
 describe("the guide", () => {
-  const guide = read("../../docs/guide/embedding.md");
+  const guides = { embedding: FILES, media: MEDIA_FILES };
+  const shown = Object.entries(guides).flatMap(([guide, files]) => Object.entries(files).map(([path, language]) => [guide, path, language] as const));
 
-  test.each(Object.entries(FILES))("shows %s as it is", (path, language) => {
+  test.each(shown)("%s.md shows %s as it is", (name, path, language) => {
+    const guide = read(`../../docs/guide/${name}.md`);
     expect(guide).toContain(`\`\`\`${language}\n${read(path)}\`\`\`\n`);
     expect(guide).toContain(`packages/npm/${path}`);
   });
@@ -144,4 +151,20 @@ test("the plain page shows the progress and answers", async () => {
   finish();
   submit("Hello");
   await eventually(() => expect(document.getElementById("answer")?.textContent).toBe("You said: Hello"));
+});
+
+test("the page with images and sounds sends them with the question, and shows how far they are", async () => {
+  page().innerHTML = read("examples/media/index.html").replace(/<script.*<\/script>/, "");
+  await import("../../examples/media/main.js" as string);
+  const { options, finish } = await loading();
+  expect(options.projector).toBe("https://example.org/mmproj-gemma4-e2b.gguf");
+  finish();
+  const files = new DataTransfer();
+  for (const [name, type] of [["notes.txt", "text/plain"], ["cat.jpg", "image/jpeg"], ["cat.wav", "audio/wav"]] as const) {
+    files.items.add(new File(["content"], name, { type }));
+  }
+  page().querySelector<HTMLInputElement>("input[type=file]")!.files = files.files;
+  submit("Who is this?");
+  await eventually(() => expect(document.getElementById("answer")?.textContent).toBe("cat.jpg: cat.wav: You said: Who is this?"));
+  expect((document.getElementById("progress") as HTMLProgressElement).value).toBe(0.75);
 });

@@ -6,9 +6,16 @@ export class RullamaError extends Error {
 
 interface Loading {
   model: string;
-  options: { store?: boolean; worker?: unknown; signal?: AbortSignal; onProgress(event: { overall: number }): void };
+  options: { store?: boolean; projector?: string; worker?: unknown; signal?: AbortSignal; onProgress(event: { overall: number }): void };
   finish(): void;
   fail(error: RullamaError): void;
+}
+
+interface StubMessage {
+  role: string;
+  content: string;
+  images?: File[];
+  audio?: File[];
 }
 
 export const loadings: Loading[] = [];
@@ -25,7 +32,11 @@ export class Engine {
   // A private field, as the real engine has: a proxy around the engine cannot read it.
   readonly #words = ["You ", "said: "];
 
-  async *chat(messages: { role: string; content: string }[]) {
+  async *chat(messages: StubMessage[], { onEncode }: { onEncode?(progress: object): void } = {}) {
+    const { images = [], audio = [] } = messages.at(-1) ?? {};
+    const media = [...images, ...audio];
+    media.forEach((_, index) => onEncode?.({ index, count: media.length, fraction: 0.5 }));
+    yield* media.map(({ name }) => ({ text: `${name}: ` }));
     for (const text of [...this.#words, messages.at(-1)?.content ?? ""]) yield { text };
   }
 

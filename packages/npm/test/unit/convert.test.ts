@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from "vitest";
 import { Model } from "../../src/compat.js";
 import { Completions, type CompletionChunk } from "../../src/completions.js";
 import { RullamaError } from "../../src/errors.js";
-import { messageJson, messagesJson, optionsJson, readMessages } from "../../src/names.js";
+import { messageJson, messagesJson, optionsJson, readMessages, shown } from "../../src/names.js";
 import { Reply } from "../../src/reply.js";
 import { downloadUrl, fileName, splitUrls } from "../../src/source/addresses.js";
 import { describe as describeSource } from "../../src/source/open.js";
@@ -89,10 +89,10 @@ test("messages survive the way there and back", () => {
     { role: "assistant", content: "", thought: "t", toolCalls: [{ function: { name: "f", arguments: { a: 1 } } }] },
     { role: "tool", content: "1", toolName: "f", toolCallId: "i" },
   ];
-  expect(messagesJson(messages)).toContain('"tool_calls"');
-  expect(readMessages(messagesJson(messages))).toEqual(messages);
-  expect(messageJson("hi")).toBe('{"role":"user","content":"hi"}');
-  expect(() => messagesJson("hi" as never)).toThrow(RullamaError);
+  expect(messagesJson(messages, shown)).toContain('"tool_calls"');
+  expect(readMessages(messagesJson(messages, shown))).toEqual(messages);
+  expect(messageJson("hi", shown)).toBe('{"role":"user","content":"hi"}');
+  expect(() => messagesJson("hi" as never, shown)).toThrow(RullamaError);
 });
 
 test("the address of one part names all", () => {
@@ -198,7 +198,8 @@ test("a completion has OpenAI's shape", async () => {
     user: "ignored",
   });
   expect(asked[0]?.messages).toMatchObject([
-    { role: "user", content: "ab" },
+    // The engine joins the parts.
+    { role: "user", content: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
     { role: "assistant", content: "", toolCalls: [{ id: "c1" }] },
     { role: "tool", content: "1", toolCallId: "c1", toolName: "f" },
   ]);
@@ -245,10 +246,10 @@ test.each([
 test("a role that does not exist is refused, everywhere", async () => {
   const message = { role: "critic", content: "No." } as never;
   const error = { code: "option.out_of_range", message: 'There is no role "critic". A role is one of system, developer, user, assistant, tool.' };
-  expect(() => messagesJson([{ role: "user", content: "Hi" }, message])).toThrow(expect.objectContaining(error));
-  expect(() => messageJson(message)).toThrow(expect.objectContaining(error));
+  expect(() => messagesJson([{ role: "user", content: "Hi" }, message], shown)).toThrow(expect.objectContaining(error));
+  expect(() => messageJson(message, shown)).toThrow(expect.objectContaining(error));
   for (const role of ["system", "developer", "user", "assistant", "tool"] as const) {
-    expect(JSON.parse(messageJson({ role, content: "Hi" }))).toEqual({ role, content: "Hi" });
+    expect(JSON.parse(messageJson({ role, content: "Hi" }, shown))).toEqual({ role, content: "Hi" });
   }
 });
 

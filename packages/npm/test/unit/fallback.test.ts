@@ -34,7 +34,7 @@ vi.mock("../../src/runtime.js", () => {
 
     constructor(readonly kind: string) {}
 
-    async send(message: string, options: string, onEvent: (json: string) => void): Promise<string> {
+    async send(message: string, _attachments: unknown, options: string, onEvent: (json: string) => void): Promise<string> {
       const { begun = [], seed = 7 } = JSON.parse(options) as { begun?: number[]; seed?: number };
       fake.calls.push(`${this.kind} sends ${message} after ${this.#messages}, ${begun.length} begun, seed ${seed}`);
       this.#messages = JSON.stringify([...(JSON.parse(this.#messages) as unknown[]), JSON.parse(message)]);
@@ -66,7 +66,7 @@ vi.mock("../../src/runtime.js", () => {
     },
     inspect: async () => JSON.stringify({ memory: { needed: fake.needed } }),
     WebEngine: {
-      load: async (_sources: unknown, options: string) => {
+      load: async (_sources: unknown, _projector: unknown, options: string) => {
         const { give_up: givesUp = false } = JSON.parse(options) as { give_up?: boolean };
         fake.calls.push(`${kind} loads${givesUp ? ", may give up" : ""}`);
         const error = kind === "gpu" ? fake.loads.shift() : fake.cpuFails ? { code: "internal" } : undefined;

@@ -20,8 +20,9 @@ describe("devices with little memory", () => {
   it("keep tables in the file and conversations short, unless told otherwise", () => {
     expect(memoryOptions({}, false)).toEqual({});
     expect(memoryOptions({ context: 9 }, false)).toEqual({ context: 9 });
-    expect(memoryOptions({}, true)).toEqual({ context: 1024, residency: "rows", rows: 64 });
-    expect(memoryOptions({ context: 4096 }, true)).toEqual({ context: 4096, residency: "rows", rows: 64 });
-    expect(memoryOptions({ residency: "gpu" }, true)).toEqual({ context: 1024, residency: "gpu", rows: 64 });
+    expect(memoryOptions({ keepTowers: true }, true)).toMatchObject({ keep_towers: true });
+    expect(memoryOptions({}, true)).toEqual({ context: 1024, residency: "rows", rows: 64, keep_towers: false });
+    expect(memoryOptions({ context: 4096 }, true)).toEqual({ context: 4096, residency: "rows", rows: 64, keep_towers: false });
+    expect(memoryOptions({ residency: "gpu" }, true)).toEqual({ context: 1024, residency: "gpu", rows: 64, keep_towers: false });
   });
 });
