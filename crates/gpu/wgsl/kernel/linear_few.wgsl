@@ -146,16 +146,30 @@ fn add_chunks(sums: Sums, chunks: Chunks, chunk: u32) -> Sums {
     return next;
 }
 
-// Brings a piece of the rows of x. Those beyond the last are zero.
+// A quad of a piece of the rows of x. Those beyond the last are zero.
+fn x_quad(first_row: u32, first_chunk: u32, index: u32) -> vec4<f32> {
+    let row = first_row + index / (8u * PIECE);
+    if index >= X_QUADS || row >= step.rows { return vec4<f32>(); }
+    return x[(params.x_at + row * params.x_stride) / 4u + 8u * first_chunk + index % (8u * PIECE)];
+}
+
+fn put_x(index: u32, value: vec4<f32>) {
+    if index >= X_QUADS { return; }
+    let four = index % (8u * PIECE);
+    staged[(index / (8u * PIECE) * 8u + four % 8u) * STRIDE + four / 8u] = value;
+}
+
+// Brings a piece of the rows of x, several loads at a time.
 fn bring_x(first_row: u32, first_chunk: u32, lane: u32) {
-    for (var index = lane; index < X_QUADS; index += LANES) {
-        let row = index / (8u * PIECE);
-        let four = index % (8u * PIECE);
-        var value: vec4<f32>;
-        if first_row + row < step.rows {
-            value = x[(params.x_at + (first_row + row) * params.x_stride) / 4u + 8u * first_chunk + four];
-        }
-        staged[(row * 8u + four % 8u) * STRIDE + four / 8u] = value;
+    for (var first = lane; first < X_QUADS; first += 4u * LANES) {
+        let a = x_quad(first_row, first_chunk, first);
+        let b = x_quad(first_row, first_chunk, first + LANES);
+        let c = x_quad(first_row, first_chunk, first + 2u * LANES);
+        let d = x_quad(first_row, first_chunk, first + 3u * LANES);
+        put_x(first, a);
+        put_x(first + LANES, b);
+        put_x(first + 2u * LANES, c);
+        put_x(first + 3u * LANES, d);
     }
 }
 
@@ -204,11 +218,14 @@ fn kernel(workgroup: vec3<u32>, lane: u32) {
 
     var sums: Sums;
     for (var piece = 0u; piece < SPAN; piece += PIECE) {
+        // The first weights are asked for before anything is waited for.
+        var coming = load_chunks(rows, first_chunk + piece + part);
         if piece > 0u { workgroupBarrier(); }
         bring_x(first_row, first_chunk + piece, lane);
         workgroupBarrier();
         for (var chunk = part; chunk < PIECE; chunk += PARTS) {
-            sums = add_chunks(sums, load_chunks(rows, first_chunk + piece + chunk), chunk);
+            if chunk > part { coming = load_chunks(rows, first_chunk + piece + chunk); }
+            sums = add_chunks(sums, coming, chunk);
         }
     }
 
