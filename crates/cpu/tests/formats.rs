@@ -58,6 +58,26 @@ fn products_are_the_references() {
     assert!(compared > 100, "only {compared} products were compared");
 }
 
+/// Twice the error that was measured. Formats with kernels of their own multiply with activations of eight bits, which leave half a
+/// percent; golden blocks of some have large offsets, whose products cancel. Others lose nothing but the order of their sums.
+fn allowed(format: Format) -> f64 {
+    use Format as F;
+    match format {
+        F::Q4_0
+        | F::Q4_1
+        | F::Q5_0
+        | F::Q8_0
+        | F::Q2_K
+        | F::Q3_K
+        | F::Q4_K
+        | F::Q5_K
+        | F::Q6_K
+        | F::IQ4_XS => 1.1e-2,
+        F::Q5_1 | F::IQ4_NL => 2e-2,
+        _ => 5e-6,
+    }
+}
+
 fn check(format: Format, rows: u32, width: u32, weights: &[u8], tokens: u32) {
     let mut writer = Writer::new();
     writer.set("general.architecture", "gemma4").unwrap();
@@ -88,8 +108,7 @@ fn check(format: Format, rows: u32, width: u32, weights: &[u8], tokens: u32) {
         let found = pollster::block_on(run).unwrap().swap_remove(0);
         let difference: f64 = found.values.iter().zip(expected).map(|(a, b)| f64::from(a - b).powi(2)).sum();
         let error = (difference / size).sqrt();
-        // Eight bits leave half a percent; floats lose nothing but the order of their sums.
-        let allowed = if format.is_quantised() { 1.5e-2 } else { 1e-5 };
+        let allowed = allowed(format);
         assert!(
             error <= allowed,
             "{format}, {instructions}, {rows}x{width}, {tokens} rows: {error:.1e} off, {allowed:.1e} allowed"
