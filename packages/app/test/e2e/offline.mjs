@@ -89,8 +89,9 @@ export function watchReplies() {
         if (deltas === (globalThis.inTheMiddle?.after ?? 8) && globalThis.inTheMiddle) {
           const { inTheMiddle } = globalThis;
           delete globalThis.inTheMiddle;
-          // After the app has heard of it as well.
-          setTimeout(() => inTheMiddle(this, message.id));
+          // After the app has heard of it as well, whose listener came first; and before the next delta, with which a short
+          // reply could be over.
+          queueMicrotask(() => inTheMiddle(this, message.id));
         }
       });
     }
