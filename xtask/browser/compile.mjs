@@ -6,9 +6,9 @@ const FEATURES = { f16: "shader-f16", subgroups: "subgroups" };
 const AT_ONCE = 8;
 
 /**
- * Compiles every kernel of `kernels.json` on a device with WebGPU's default limits, so that a kernel which needs more
- * than every device has is refused here as well. Those that are marked become pipelines; with `few`, as many of them as show every
- * fragment with each body.
+ * Compiles every kernel of `kernels.json` on a device with WebGPU's default limits, except for workgroup memory, so that a kernel
+ * which needs more than every device has is refused here as well. Those that are marked become pipelines; with `few`, as many of them
+ * as show every fragment with each body.
  */
 export async function compileAll({ few }) {
   const adapter = await navigator.gpu?.requestAdapter();
@@ -16,7 +16,9 @@ export async function compileAll({ few }) {
     return { problem: "no WebGPU adapter" };
   }
   const features = Object.values(FEATURES).filter((feature) => adapter.features.has(feature));
-  const device = await adapter.requestDevice({ requiredFeatures: features });
+  // As much workgroup memory as there is: the engine asks for it too, and chooses tiles by it.
+  const { maxComputeWorkgroupStorageSize } = adapter.limits;
+  const device = await adapter.requestDevice({ requiredFeatures: features, requiredLimits: { maxComputeWorkgroupStorageSize } });
   // Each failure is told where it is awaited; the console need not hear of it again.
   device.addEventListener("uncapturederror", (event) => event.preventDefault());
   const lost = device.lost.then(({ message }) => ({ problem: `the device was lost: ${message}` }));

@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[3]
 # Labels of the app that changed after the model in the repository was trained. The facts change together with the next training, so that
 # they say what the model answers; then these lines go.
 RENAMED = {"Ask this instead", "Export all conversations", "Import conversations", "Think first", "Longest reply"}
+# The same for codes of errors: models without a tower now say `model.no_images` and `model.no_audio`.
+RENAMED_CODES = {"input.media"}
 
 
 def _group(name: str) -> list[facts.Fact]:
@@ -43,7 +45,7 @@ class Truth(unittest.TestCase):
     def test_codes_options_and_addresses_are_in_the_guides(self):
         guides = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "guide").glob("*.md"))
         for fact in _group("error codes") + _group("load options") + _group("defaults"):
-            self.assertTrue(f"`{fact.topic}`" in guides, fact.topic)
+            self.assertNotEqual(f"`{fact.topic}`" in guides, fact.topic in RENAMED_CODES, fact.topic)
         for fact in _group("addresses of the server"):
             self.assertTrue(fact.topic in guides, fact.topic)
 
