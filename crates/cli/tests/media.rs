@@ -7,7 +7,6 @@ mod common;
 use std::{fs, path::Path};
 
 use common::program;
-use rullama_gguf::ollama::Digest;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
@@ -292,12 +291,7 @@ fn a_question_whose_image_is_not_encoded_is_not_asked() {
 fn store(folder: &Path) {
     let blobs = folder.join("blobs");
     fs::create_dir_all(&blobs).unwrap();
-    let blob = |kind: &str, content: &[u8]| {
-        let digest = Digest::of(content);
-        fs::write(blobs.join(digest.blob_name()), content).unwrap();
-        let media = format!("application/vnd.ollama.image.{kind}");
-        json!({ "mediaType": media, "digest": digest.to_string(), "size": content.len() })
-    };
+    let blob = |kind: &str, content: &[u8]| common::blob(&blobs, kind, content);
     let manifest =
         |layers: Value| json!({ "schemaVersion": 2, "config": blob("config", b"{}"), "layers": layers });
     let names = folder.join("manifests/registry.ollama.ai/library/tiny");

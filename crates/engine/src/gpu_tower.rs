@@ -51,12 +51,7 @@ impl GpuTower {
             }
         }
         match &*loaded {
-            Some(Loaded::Gpu(_, encoder)) => {
-                let mut outputs =
-                    encoder.run(inputs, &mut |done| progress(encoding(done))).await.map_err(failed)?;
-                progress(EncodeProgress::Computing(1.0));
-                Ok(outputs.swap_remove(0))
-            }
+            Some(Loaded::Gpu(_, encoder)) => encoded(encoder, inputs, progress).await,
             Some(Loaded::Cpu(encoder)) => encoder.run(inputs, progress).await,
             None => unreachable!("it was just loaded"),
         }
@@ -80,8 +75,19 @@ pub(crate) fn loading(done: u64, all: u64) -> EncodeProgress {
     EncodeProgress::Loading(part(done as f64, all as f64))
 }
 
+/// The rows that a tower on the GPU makes of its inputs.
+pub(crate) async fn encoded(
+    encoder: &GpuEncoder,
+    inputs: &[(&str, &[f32])],
+    progress: &mut dyn FnMut(EncodeProgress),
+) -> Result<Vec<f32>, EngineError> {
+    let mut outputs = encoder.run(inputs, &mut |done| progress(encoding(done))).await.map_err(failed)?;
+    progress(EncodeProgress::Computing(1.0));
+    Ok(outputs.swap_remove(0))
+}
+
 /// The progress of a run.
-pub(crate) fn encoding(done: EncoderProgress) -> EncodeProgress {
+fn encoding(done: EncoderProgress) -> EncodeProgress {
     match done {
         EncoderProgress::Uploaded { done, total } => loading(done, total),
         EncoderProgress::Computed { done, total } => {

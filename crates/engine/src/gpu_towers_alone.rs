@@ -10,7 +10,7 @@ use rullama_graph::Graph;
 use crate::{
     Backend, EncodeProgress, Encoder, EngineError, LogitRows, Pending, State,
     gpu::failed,
-    gpu_tower::{encoding, loading},
+    gpu_tower::{encoded, loading},
 };
 
 /// A backend that only encodes.
@@ -68,10 +68,7 @@ impl Encoder for Tower {
                     loaded.insert(encoder.map_err(failed)?)
                 }
             };
-            let mut outputs =
-                encoder.run(inputs, &mut |done| progress(encoding(done))).await.map_err(failed)?;
-            progress(EncodeProgress::Computing(1.0));
-            Ok(outputs.swap_remove(0))
+            encoded(encoder, inputs, progress).await
         })
     }
 

@@ -59,17 +59,20 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Writes a blob into this folder of a store, and gives what a manifest says of it.
+pub(crate) fn blob(blobs: &Path, kind: &str, content: &[u8]) -> Value {
+    let digest = Digest::of(content);
+    fs::write(blobs.join(digest.blob_name()), content).unwrap();
+    let media = format!("application/vnd.ollama.image.{kind}");
+    json!({ "mediaType": media, "digest": digest.to_string(), "size": content.len() })
+}
+
 /// Makes a store with one model, `gemma4:latest`: the small one in Ollama's dialect, with a system prompt, parameters and
 /// a licence.
 pub(crate) fn store(folder: &Path) {
     let blobs = folder.join("blobs");
     fs::create_dir_all(&blobs).unwrap();
-    let blob = |kind: &str, content: &[u8]| {
-        let digest = Digest::of(content);
-        fs::write(blobs.join(digest.blob_name()), content).unwrap();
-        let media = format!("application/vnd.ollama.image.{kind}");
-        json!({ "mediaType": media, "digest": digest.to_string(), "size": content.len() })
-    };
+    let blob = |kind: &str, content: &[u8]| blob(&blobs, kind, content);
     let weights = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/gguf/micro-e2b-Q8_0-ollama.gguf");
     let config = json!({ "model_format": "gguf", "model_family": "gemma4", "model_type": "25.8B", "file_type": "Q8_0",
         "renderer": "gemma4-large" });
