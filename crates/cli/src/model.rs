@@ -284,7 +284,7 @@ impl Opened {
     /// Opens a file with towers for this model.
     async fn open_towers(&self, argument: &OsStr) -> Result<Model, Failure> {
         let projector = open_projector(argument).await?;
-        // What is wrong with the text model is told when it is loaded.
+        // Loading the text model reports what is wrong with it.
         let own = Config::read(&self.model).ok().map(|config| u64::from(config.width));
         let mut widths =
             Medium::of(&projector).into_iter().filter_map(|medium| medium.projected_width(&projector));

@@ -255,7 +255,7 @@ fn attention_does_not_hide_what_is_not_finite() {
     }
 }
 
-/// Whoever waits for a heavy operation can give it up long before it ends.
+/// A caller can cancel a heavy operation long before it ends.
 #[test]
 fn heavy_operations_pause_between_rows() {
     let builder = Builder::new();

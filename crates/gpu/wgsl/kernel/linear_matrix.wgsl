@@ -58,8 +58,7 @@ fn bring_x(place: Place, slab: u32) {
         if RAGGED == 0u {
             values = x[row_at + quad];
         } else {
-            // The last quad is read again instead of what lies beyond the row, which may be anything. A load in a branch would
-            // keep others waiting.
+            // The last quad is read again instead of what lies beyond the row, which may be anything.
             let last = params.width / 4u - 1u;
             values = select(vec4<f32>(), x[row_at + min(quad, last)], vec4<bool>(quad <= last));
         }

@@ -127,7 +127,7 @@ export async function attaching(checks, browser, origin) {
     await eventually(async () => equal(await page.evaluate(stored), 0, "freed"));
   });
 
-  await checks.check("they are pasted, and dropped anywhere; what is neither is told, and the rest is attached", async () => {
+  await checks.check("images and sounds are pasted, and dropped anywhere; other files give an error, and the rest is attached", async () => {
     await page.evaluate(bring, { how: "paste", files: [{ ...picture, name: "pasted.png" }] });
     await awaitDraft(page, ["pasted.png"]);
     await app.go("#/device");
@@ -166,7 +166,7 @@ export async function attaching(checks, browser, origin) {
     equal(await drafted(page), [], "after Esc");
   });
 
-  await checks.check("a recording ends by itself at the limit, which is told, and can be heard before it is attached", async () => {
+  await checks.check("a recording ends at the limit with a message, and can be played before it is attached", async () => {
     await page.click('[aria-label="Record a sound"]');
     await page.waitForSelector(".recorder");
     await page.evaluate(() => {

@@ -65,7 +65,7 @@ describe("files that are attached", () => {
     expect((await parts.library.attachments.get(cat?.id ?? ""))?.type).toBe("image/png");
   });
 
-  test("that can't be used are told one by one, and the others are attached", async () => {
+  test("that can't be used give an error each, and the others are attached", async () => {
     stubDecoders({ seconds: 31 });
     const { parts, attached, noticed } = await makeParts();
     const large = Object.defineProperty(png("large.png"), "size", { value: MOST_BYTES + 1 });
@@ -114,7 +114,7 @@ describe("what the loaded model takes", () => {
     expect(sensesOf(hostOf(undefined))).toMatchObject({ image: false, audio: false });
   });
 
-  test("is told in words", () => {
+  test("has an error message in plain words", () => {
     const senses = sensesOf(hostOf({ image: true, audio: false, longestSound: 0 }));
     expect([reasonAgainst("image", senses), reasonAgainst("audio", senses)]).toEqual([undefined, "Tiny takes no sounds."]);
     const attachment = { id: "a", name: "a", type: "", bytes: 1 };

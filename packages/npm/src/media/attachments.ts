@@ -84,7 +84,7 @@ function sound(given: SoundSource): PageMedium {
   return { source, decode: async (signal) => decodeSound(await source, signal) };
 }
 
-/** A promise whose rejection nobody has to handle: it is told when the source is needed. */
+/** Keeps the browser from reporting a rejection as unhandled: the request that needs the source reports it. */
 function quiet<T>(work: Promise<T>): Promise<T> {
   work.catch(() => {});
   return work;

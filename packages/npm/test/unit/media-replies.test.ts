@@ -11,7 +11,7 @@ import type { EncodeProgress, MediaInfo, Message } from "../../src/types.js";
 
 const fake = vi.hoisted(() => ({
   calls: [] as string[],
-  /** The attachments that nobody has freed or taken. */
+  /** The attachments that were neither freed nor passed to a session. */
   open: 0,
   /** Encoding on this backend fails with this code. */
   failing: undefined as { kind: string; code: string } | undefined,
